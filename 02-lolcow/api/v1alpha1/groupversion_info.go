@@ -1,0 +1,27 @@
+// Package v1alpha1 is the API my.domain/v1alpha1: the kind Lolcow.
+// +kubebuilder:object:generate=true
+// +groupName=my.domain
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	// GroupVersion is the group and version of every kind in this package.
+	GroupVersion = schema.GroupVersion{Group: "my.domain", Version: "v1alpha1"}
+
+	// SchemeBuilder collects the functions that tell a scheme about these kinds.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+
+	// AddToScheme makes these kinds known to a scheme, and so to clients and caches built on it.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Lolcow{}, &LolcowList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,100 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LolcowSpec is what a user wants: a greeting, and where to read it.
+type LolcowSpec struct {
+	// greeting is what the cow says, up to 1,024 characters. If it is empty, each pod picks a
+	// fortune of its own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\x00')",message="must not hold a NUL character: no program can be given one as an argument"
+	Greeting string `json:"greeting,omitempty"`
+
+	// port is the node port at which every node serves the page, 30000 to 32767. If it is unset, the
+	// cluster picks one, which status.port tells.
+	// +optional
+	// +kubebuilder:validation:Minimum=30000
+	// +kubebuilder:validation:Maximum=32767
+	Port *int32 `json:"port,omitempty"`
+
+	// replicas is the number of pods that serve the greeting, 0 to 10.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// image is the container image of the server. If it is empty, the operator uses the one that its
+	// flag --lolcow-image names.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\s')",message="must not contain white space"
+	Image string `json:"image,omitempty"`
+}
+
+// LolcowStatus is what the operator saw: it is written by the operator only, and never read by it.
+type LolcowStatus struct {
+	// observedGeneration is the metadata.generation of the spec that this status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// greeting is what the pods serve now. It changes when a new greeting is served by every pod, not
+	// before. It is empty while each pod serves a fortune of its own and while there is no pod.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Greeting string `json:"greeting,omitempty"`
+
+	// port is the node port that the Service has now.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+
+	// conditions holds the condition Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Lolcow is a cow in a container that greets whoever opens its page.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cow,categories=all
+// +kubebuilder:printcolumn:name="Greeting",type=string,JSONPath=`.status.greeting`,description="What the pods serve now"
+// +kubebuilder:printcolumn:name="Port",type=integer,JSONPath=`.status.port`,description="The node port that serves it"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: it is the name of a Service and the value of a label"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.')",message="metadata.name must not contain a dot: it is the name of a Service"
+type Lolcow struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the greeting that is wanted, and where.
+	// +optional
+	Spec LolcowSpec `json:"spec,omitempty"`
+
+	// status is what was last seen of it.
+	// +optional
+	Status LolcowStatus `json:"status,omitempty"`
+}
+
+// LolcowList is a list of Lolcows.
+// +kubebuilder:object:root=true
+type LolcowList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Lolcow `json:"items"`
+}

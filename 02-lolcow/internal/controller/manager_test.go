@@ -1,0 +1,310 @@
+package controller
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"example.com/workbook/02-lolcow/api/v1alpha1"
+)
+
+const settleTimeout = 30 * time.Second
+
+// operator is the whole controller with its watches and cache, under a user of its own.
+type operator struct {
+	user   string
+	config *rest.Config
+	// idle counts the passes that found nothing to change, by what the log says of them.
+	idle atomic.Int32
+}
+
+func newOperator(t *testing.T, w *world) *operator {
+	t.Helper()
+	o := &operator{user: "operator-of-" + w.namespace}
+	user, err := apiServer(t).env.AddUser(envtest.User{Name: o.user, Groups: []string{"system:masters"}}, nil)
+	w.Expect(err).NotTo(HaveOccurred())
+	o.config = user.Config()
+	o.config.QPS = -1
+	return o
+}
+
+// start runs the manager as cmd/main.go does, for one namespace, until stop is called.
+func (o *operator) start(t *testing.T, w *world) (stop func()) {
+	t.Helper()
+	cacheOptions := CacheOptions()
+	cacheOptions.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
+	mgr, err := ctrl.NewManager(o.config, ctrl.Options{
+		Scheme:     scheme,
+		Cache:      cacheOptions,
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Logger:     o.logger(t),
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(w.ctx)
+	reconciler := NewLolcowReconciler(mgr.GetClient(), mgr.GetEventRecorder("lolcow-controller"), serverImage)
+	w.Expect(reconciler.SetupWithManager(ctx, mgr, 4)).To(Succeed())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the manager ended with: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// logger is the test's log, at verbosity 1. It stops at the test's end, which the manager's last lines
+// may come after.
+func (o *operator) logger(t *testing.T) logr.Logger {
+	return funcr.New(func(_, line string) {
+		if strings.Contains(line, "Nothing to change") {
+			o.idle.Add(1)
+		} else if t.Context().Err() == nil {
+			t.Log(line)
+		}
+	}, funcr.Options{Verbosity: 1})
+}
+
+// writes counts, by object, what the operator has written, from the API server's own audit log.
+func (o *operator) writes(w *world, t *testing.T) map[string]int {
+	t.Helper()
+	log, err := os.Open(apiServer(t).auditLog)
+	w.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = log.Close() }()
+	counts := map[string]int{}
+	for lines := bufio.NewReader(log); ; {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return counts
+		}
+		w.Expect(err).NotTo(HaveOccurred())
+		var event struct {
+			Verb string
+			User struct{ Username string }
+			// Events are counted together: the server names them, not we.
+			ObjectRef struct{ Resource, Subresource, Name string }
+		}
+		w.Expect(json.Unmarshal(line, &event)).To(Succeed())
+		if event.User.Username != o.user {
+			continue
+		}
+		counts[fmt.Sprintf("%s %s/%s %s", event.Verb, event.ObjectRef.Resource, event.ObjectRef.Subresource, event.ObjectRef.Name)]++
+	}
+}
+
+func total(counts map[string]int) int {
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+func (w *world) expectSoon(name, reason string) {
+	w.Eventually(func(g Gomega) {
+		g.Expect(readyOf(w.get(name)).Reason).To(Equal(reason))
+	}).WithTimeout(settleTimeout).Should(Succeed())
+}
+
+// Per Lolcow, from its creation until it is Ready: two children, two status writes, one Event. Then, at
+// rest, nothing for a minute; and nothing after a restart.
+func TestWriteBudget(t *testing.T) {
+	t.Parallel()
+	const herd = 50
+	w := newWorld(t)
+	o := newOperator(t, w)
+	stop := o.start(t, w)
+
+	for i := range herd {
+		name := fmt.Sprintf("cow-%02d", i)
+		w.Expect(w.client.Create(w.ctx, w.lolcow(name, v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
+		w.expectSoon(name, v1alpha1.ReasonRollingOut)
+		w.rollOut(name)
+		w.expectSoon(name, v1alpha1.ReasonServing)
+	}
+	w.Eventually(func() int { return total(o.writes(w, t)) }).WithTimeout(settleTimeout).Should(Equal(5*herd),
+		"five writes for each Lolcow")
+	t.Logf("create to Ready: %.2f writes for each of %d Lolcows", float64(total(o.writes(w, t)))/herd, herd)
+	settled := o.writes(w, t)
+
+	w.Consistently(func() map[string]int { return o.writes(w, t) }).
+		WithTimeout(time.Minute).WithPolling(5*time.Second).Should(Equal(settled), "nothing is written at rest")
+
+	stop()
+	o.idle.Store(0)
+	o.start(t, w)
+	w.Eventually(o.idle.Load).WithTimeout(settleTimeout).Should(BeNumerically(">=", herd), "the log says so for each")
+	// A change to one Lolcow, handled, shows that the operator is up and has been through its queue.
+	lolcow := w.get("cow-00")
+	lolcow.Spec.Greeting = "Baa"
+	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
+	w.expectSoon("cow-00", v1alpha1.ReasonRollingOut)
+	w.Consistently(func() int { return total(o.writes(w, t)) }).
+		WithTimeout(5*time.Second).Should(Equal(total(settled)+2), "after a restart only what was asked for: a Deployment and a status")
+}
+
+// A port that another Service gives up, by its deletion or by a change, is taken within ten seconds.
+func TestFreedPortIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, port := range []int32{30721, 30722} {
+		t.Run(fmt.Sprint(port), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			squatter := &corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Name: "squatter", Namespace: w.namespace},
+				Spec: corev1.ServiceSpec{
+					Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}},
+				},
+			}
+			w.Expect(w.client.Create(w.ctx, squatter)).To(Succeed())
+			newOperator(t, w).start(t, w)
+			w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Port: ptr.To(port)}))).To(Succeed())
+			w.expectSoon("cow", v1alpha1.ReasonPortConflict)
+
+			freed := time.Now()
+			if port%2 == 0 {
+				w.Expect(w.client.Delete(w.ctx, squatter)).To(Succeed())
+			} else {
+				squatter.Spec.Ports[0].NodePort = port + 100
+				w.Expect(w.client.Update(w.ctx, squatter)).To(Succeed())
+			}
+			w.Eventually(func() int32 { return w.get("cow").Status.Port }).
+				WithTimeout(10 * time.Second).WithPolling(10 * time.Millisecond).Should(Equal(port))
+			t.Logf("taken %s after it was freed", time.Since(freed).Round(time.Millisecond))
+		})
+	}
+}
+
+func TestForeignNameFreedWakesItsNamesake(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	foreign := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: w.namespace},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	w.Expect(w.client.Create(w.ctx, foreign)).To(Succeed())
+	newOperator(t, w).start(t, w)
+	w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{}))).To(Succeed())
+	w.expectSoon("cow", v1alpha1.ReasonNameConflict)
+	w.Expect(w.client.Delete(w.ctx, foreign)).To(Succeed())
+	w.expectSoon("cow", v1alpha1.ReasonRollingOut)
+}
+
+// outage is a way to the API server that can be cut.
+type outage struct {
+	listener net.Listener
+	target   string
+	mu       sync.Mutex
+	cut      bool
+	open     []net.Conn
+}
+
+func newOutage(w *world, target string) *outage {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	w.Expect(err).NotTo(HaveOccurred())
+	o := &outage{listener: listener, target: target}
+	go o.serve()
+	return o
+}
+
+func (o *outage) serve() {
+	for {
+		near, err := o.listener.Accept()
+		if err != nil {
+			return
+		}
+		o.mu.Lock()
+		if o.cut {
+			_ = near.Close()
+		} else if far, err := net.Dial("tcp", o.target); err != nil {
+			_ = near.Close()
+		} else {
+			o.open = append(o.open, near, far)
+			go func() { _, _ = io.Copy(near, far); _ = near.Close() }()
+			go func() { _, _ = io.Copy(far, near); _ = far.Close() }()
+		}
+		o.mu.Unlock()
+	}
+}
+
+func (o *outage) set(cut bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cut = cut
+	for _, conn := range o.open {
+		_ = conn.Close()
+	}
+	o.open = nil
+}
+
+// The API server cannot be reached for 30 seconds, while specs and children change. Then all converges,
+// in the same process, without a duplicate and without a lost update.
+func TestConvergesAfterTheServerWasGoneFor30Seconds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := newOperator(t, w)
+	address, err := url.Parse(o.config.Host)
+	w.Expect(err).NotTo(HaveOccurred())
+	if address.Host == "" {
+		address.Host = o.config.Host
+	}
+	way := newOutage(w, address.Host)
+	t.Cleanup(func() { _ = way.listener.Close() })
+	o.config.Host = "https://" + way.listener.Addr().String()
+	o.config.TLSClientConfig.ServerName = "localhost"
+	o.start(t, w)
+	w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
+	w.expectSoon("cow", v1alpha1.ReasonRollingOut)
+	w.rollOut("cow")
+	w.expectSoon("cow", v1alpha1.ReasonServing)
+
+	way.set(true)
+	lolcow := w.get("cow")
+	lolcow.Spec.Greeting, lolcow.Spec.Replicas = "Baa", ptr.To(int32(2))
+	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
+	w.Expect(w.client.Delete(w.ctx, w.service("cow"))).To(Succeed())
+	w.Expect(w.client.Create(w.ctx, w.lolcow("calf", v1alpha1.LolcowSpec{Greeting: "Mee"}))).To(Succeed())
+	w.Consistently(func() int64 { return w.get("cow").Status.ObservedGeneration }).
+		WithTimeout(30*time.Second).WithPolling(time.Second).Should(Equal(int64(1)), "the operator is cut off")
+	way.set(false)
+
+	w.Eventually(func(g Gomega) {
+		var services corev1.ServiceList
+		g.Expect(w.client.List(w.ctx, &services, client.InNamespace(w.namespace))).To(Succeed())
+		g.Expect(services.Items).To(HaveLen(2))
+		g.Expect(w.get("cow").Status.ObservedGeneration).To(Equal(int64(2)))
+		g.Expect(readyOf(w.get("calf")).Reason).To(Equal(v1alpha1.ReasonRollingOut))
+	}).WithTimeout(time.Minute).Should(Succeed())
+	w.Expect(w.deployment("cow").Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Baa"}))
+	w.rollOut("cow")
+	w.expectSoon("cow", v1alpha1.ReasonServing)
+	w.Expect(w.get("cow").Status.Greeting).To(Equal("Baa"))
+}

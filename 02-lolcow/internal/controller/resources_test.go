@@ -1,0 +1,107 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"example.com/workbook/02-lolcow/api/v1alpha1"
+)
+
+// expand does to an argument what the kubelet does: $(NAME) is replaced, $$ is one $
+// (k8s.io/kubernetes/third_party/forked/golang/expansion/expand.go).
+func expand(arg string) string {
+	const escaped = "\x01"
+	arg = strings.ReplaceAll(arg, "$$", escaped)
+	arg = strings.ReplaceAll(arg, "$(HOSTNAME)", "cow-1")
+	return strings.ReplaceAll(arg, escaped, "$")
+}
+
+func TestGreetingReachesTheServerAsWritten(t *testing.T) {
+	t.Parallel()
+	for name, greeting := range map[string]string{
+		"plain":         "Hello, this is a message from the lolcow!",
+		"HTML":          `<script>alert("moo")</script>`,
+		"shell":         "; rm -rf / && $(reboot) `id` | tee > /dev/null",
+		"variable":      "$(HOSTNAME) $HOSTNAME $$(HOSTNAME) $$$",
+		"dash":          "--help",
+		"double dash":   "--",
+		"newlines":      "one\ntwo\r\nthree\n",
+		"quotes":        `"it's"`,
+		"emoji":         "\U0001F42E moo",
+		"blank":         "   ",
+		"longest":       strings.Repeat("$", 1024),
+		"backslash tab": "a\\tb\tc",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			args := greetingArgs(greeting)
+			g.Expect(args).To(HaveLen(2))
+			g.Expect(args[0]).To(Equal("--"))
+			g.Expect(expand(args[1])).To(Equal(greeting), "what the server is given")
+			g.Expect(greetingFromArgs(args)).To(Equal(greeting), "what the status tells")
+		})
+	}
+	g := NewWithT(t)
+	g.Expect(greetingArgs("")).To(BeEmpty(), "the server picks a fortune")
+	g.Expect(greetingFromArgs(nil)).To(BeEmpty())
+}
+
+func TestDesiredDeployment(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	lolcow := &v1alpha1.Lolcow{
+		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: "meadow", UID: "1"},
+		Spec:       v1alpha1.LolcowSpec{Replicas: ptr.To(int32(3))},
+	}
+	deployment := desiredDeployment(lolcow, serverImage)
+	g.Expect(*deployment.Spec.Replicas).To(Equal(int32(3)))
+	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(serverImage))
+	g.Expect(deployment.Spec.Selector.MatchLabels).To(Equal(selectorLabels(lolcow)))
+	g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue(labelManagedBy, managedBy), "the cache selects pods by it")
+
+	lolcow.Spec = v1alpha1.LolcowSpec{Image: "example.com/mine:1"}
+	deployment = desiredDeployment(lolcow, serverImage)
+	g.Expect(*deployment.Spec.Replicas).To(Equal(int32(1)))
+	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Image).To(Equal("example.com/mine:1"))
+}
+
+func TestDesiredServiceNamesAPortOnlyIfTheSpecDoes(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	lolcow := &v1alpha1.Lolcow{ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: "meadow"}}
+	g.Expect(desiredService(lolcow).Spec.Ports[0].NodePort).To(BeNil())
+	lolcow.Spec.Port = ptr.To(int32(30685))
+	g.Expect(*desiredService(lolcow).Spec.Ports[0].NodePort).To(Equal(int32(30685)))
+}
+
+func TestReduceForeign(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	meta := metav1.ObjectMeta{
+		Name: "cow", Namespace: "meadow", UID: "1", ResourceVersion: "7",
+		Annotations:   map[string]string{"large": "text"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "someone"}},
+	}
+	foreign := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": "foreign"}, Ports: []corev1.ServicePort{{NodePort: 30001}},
+	}}
+	reduced, err := reduceForeign(foreign)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(reduced).To(Equal(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: "meadow", UID: "1", ResourceVersion: "7"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{NodePort: 30001}}},
+	}))
+
+	ours := &appsv1.Deployment{ObjectMeta: meta}
+	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: "my.domain/v1alpha1", Kind: "Lolcow", Controller: ptr.To(true)}}
+	kept, err := reduceForeign(ours)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(kept).To(BeIdenticalTo(ours), "managedFields tell what we own")
+}

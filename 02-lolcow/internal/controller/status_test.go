@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"example.com/workbook/02-lolcow/api/v1alpha1"
+)
+
+func deploymentWith(wanted int32, status appsv1.DeploymentStatus) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Generation: 2},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(wanted),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "sidecar", Args: []string{"--", "not the greeting"}},
+				{Name: containerName, Args: []string{"--", "Moo"}},
+			}}},
+		},
+		Status: status,
+	}
+}
+
+func all(n int32) appsv1.DeploymentStatus {
+	return appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: n, UpdatedReplicas: n, AvailableReplicas: n}
+}
+
+func unpulled(name, reason, message string) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Image: "img", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		}}},
+	}
+}
+
+func TestReadyCondition(t *testing.T) {
+	t.Parallel()
+	service := &corev1.Service{}
+	stale, surging, unavailable := all(2), all(2), all(2)
+	stale.ObservedGeneration = 1
+	surging.Replicas = 3
+	unavailable.AvailableReplicas = 1
+	badPod := []corev1.Pod{unpulled("cow-1", "ErrImagePull", "no such image")}
+
+	for name, test := range map[string]struct {
+		seen facts
+		want string
+	}{
+		"nothing there yet":             {facts{}, v1alpha1.ReasonRollingOut},
+		"all available":                 {facts{deployment: deploymentWith(2, all(2)), service: service}, v1alpha1.ReasonServing},
+		"no Service":                    {facts{deployment: deploymentWith(2, all(2))}, v1alpha1.ReasonRollingOut},
+		"status of an older generation": {facts{deployment: deploymentWith(2, stale), service: service}, v1alpha1.ReasonRollingOut},
+		"an old pod still there":        {facts{deployment: deploymentWith(2, surging), service: service}, v1alpha1.ReasonRollingOut},
+		"a pod not available":           {facts{deployment: deploymentWith(2, unavailable), service: service}, v1alpha1.ReasonRollingOut},
+		"none wanted, none left":        {facts{deployment: deploymentWith(0, all(0)), service: service}, v1alpha1.ReasonScaledToZero},
+		"none wanted, some left":        {facts{deployment: deploymentWith(0, all(1)), service: service}, v1alpha1.ReasonRollingOut},
+		"no image":                      {facts{deployment: deploymentWith(2, unavailable), service: service, pods: badPod}, v1alpha1.ReasonImageNotPulled},
+		"a leftover pod without image":  {facts{deployment: deploymentWith(2, all(2)), service: service, pods: badPod}, v1alpha1.ReasonServing},
+		"waiting for something else": {facts{deployment: deploymentWith(2, unavailable), service: service,
+			pods: []corev1.Pod{unpulled("cow-1", "ContainerCreating", "")}}, v1alpha1.ReasonRollingOut},
+		"refused, though all serve": {facts{deployment: deploymentWith(2, all(2)), service: service,
+			refused: &refusedError{reason: v1alpha1.ReasonPortConflict}}, v1alpha1.ReasonPortConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			ready := readyCondition(test.seen)
+			g.Expect(ready.Reason).To(Equal(test.want))
+			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(test.want == v1alpha1.ReasonServing))
+		})
+	}
+}
+
+func TestStatusGreeting(t *testing.T) {
+	t.Parallel()
+	before := &v1alpha1.Lolcow{Status: v1alpha1.LolcowStatus{Greeting: "old"}}
+	rolling := all(2)
+	rolling.UpdatedReplicas = 1
+	for name, test := range map[string]struct {
+		deployment *appsv1.Deployment
+		want       string
+	}{
+		"served":          {deploymentWith(2, all(2)), "Moo"},
+		"rolling out":     {deploymentWith(2, rolling), "old"},
+		"no Deployment":   {nil, ""},
+		"scaled to zero":  {deploymentWith(0, all(0)), ""},
+		"scaling to zero": {deploymentWith(0, all(2)), "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := desiredStatus(before, facts{deployment: test.deployment}, metav1.Time{})
+			NewWithT(t).Expect(status.Greeting).To(Equal(test.want))
+		})
+	}
+}
+
+func TestPullMessageIsOfTheFirstPodByName(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	one, two := unpulled("cow-1", "ErrImagePull", "first"), unpulled("cow-2", "ErrImagePull", "second")
+	for _, pods := range [][]corev1.Pod{{one, two}, {two, one}} {
+		message, found := imagePullFailure(pods)
+		g.Expect(found).To(BeTrue())
+		g.Expect(message).To(Equal("pulling image img failed: first"), "whatever order the cache lists them in")
+	}
+}
+
+func TestNormalisePullMessage(t *testing.T) {
+	t.Parallel()
+	const want = "pulling image img failed: dial tcp: lookup x on 10.96.0.10:53: read udp 10.96.0.10:53: i/o timeout"
+	for _, said := range []string{
+		"dial tcp: lookup x on 10.96.0.10:53: read udp 10.244.1.5:41234->10.96.0.10:53: i/o timeout",
+		"dial tcp: lookup x on 10.96.0.10:53: read udp 10.244.2.9:50001->10.96.0.10:53: i/o timeout",
+		`Back-off pulling image "img": ErrImagePull: dial tcp: lookup x on 10.96.0.10:53: read udp 10.244.1.5:41234->10.96.0.10:53: i/o timeout`,
+	} {
+		NewWithT(t).Expect(normalisePullMessage("img", said)).To(Equal(want))
+	}
+	NewWithT(t).Expect(normalisePullMessage("img", `Back-off pulling image "img"`)).To(Equal("pulling image img failed"))
+}

@@ -1,0 +1,154 @@
+package controller
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/workbook/02-lolcow/api/v1alpha1"
+)
+
+// portIndex finds the Lolcows that want a node port.
+const portIndex = "spec.port"
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// SetupWithManager says what wakes the reconciler.
+func (r *LolcowReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, concurrency int) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Lolcow{}, portIndex, indexPort); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Lolcow{}).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}).
+		Watches(&appsv1.Deployment{}, handler.Funcs{DeleteFunc: enqueueNamesake}).
+		Watches(&corev1.Service{}, handler.Funcs{UpdateFunc: r.portChanged, DeleteFunc: r.serviceDeleted}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(lolcowOfPod)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrency,
+			// No wait is longer than a user's patience: the default is a quarter of an hour.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second),
+		}).
+		Complete(r)
+}
+
+// CacheOptions are what the manager's cache should hold. Deployments and Services are watched
+// unselected: one that is not ours may hold the name or the port that a Lolcow wants. Of those only
+// what can matter is kept. Of our own all is kept, managedFields included: they tell what we own.
+func CacheOptions() cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.Deployment{}: {Transform: reduceForeign},
+			&corev1.Service{}:    {Transform: reduceForeign},
+			&corev1.Pod{}:        {Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
+		},
+	}
+}
+
+// reduceForeign is a cache transform: a foreign object keeps its identity, labels and owners, and a
+// Service its ports.
+func reduceForeign(in any) (any, error) {
+	switch object := in.(type) {
+	case *appsv1.Deployment:
+		if !isOurs(object) {
+			return &appsv1.Deployment{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}, nil
+		}
+	case *corev1.Service:
+		if !isOurs(object) {
+			return &corev1.Service{
+				TypeMeta:   object.TypeMeta,
+				ObjectMeta: identity(object),
+				Spec:       corev1.ServiceSpec{Ports: object.Spec.Ports},
+			}, nil
+		}
+	}
+	return in, nil
+}
+
+func identity(object metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:            object.GetName(),
+		Namespace:       object.GetNamespace(),
+		UID:             object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(),
+		Labels:          object.GetLabels(),
+		OwnerReferences: object.GetOwnerReferences(),
+	}
+}
+
+func indexPort(object client.Object) []string {
+	if port := object.(*v1alpha1.Lolcow).Spec.Port; port != nil {
+		return []string{strconv.Itoa(int(*port))}
+	}
+	return nil
+}
+
+// lolcowOfPod maps a pod to its Lolcow. A pod's owner is a ReplicaSet, so Owns would not find it.
+func lolcowOfPod(_ context.Context, pod client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: pod.GetNamespace(), Name: pod.GetLabels()[labelInstance],
+	}}}
+}
+
+// enqueueNamesake wakes the Lolcow, if there is one, whose name the deleted object had.
+func enqueueNamesake(_ context.Context, e event.DeleteEvent, q queue) {
+	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
+}
+
+func (r *LolcowReconciler) serviceDeleted(ctx context.Context, e event.DeleteEvent, q queue) {
+	enqueueNamesake(ctx, e, q)
+	for port := range nodePorts(e.Object) {
+		r.enqueueWaitingFor(ctx, port, q)
+	}
+}
+
+func (r *LolcowReconciler) portChanged(ctx context.Context, e event.UpdateEvent, q queue) {
+	held := nodePorts(e.ObjectNew)
+	for port := range nodePorts(e.ObjectOld) {
+		if !held[port] {
+			r.enqueueWaitingFor(ctx, port, q)
+		}
+	}
+}
+
+// enqueueWaitingFor wakes the Lolcows, of any namespace, that want the port: it is free now.
+func (r *LolcowReconciler) enqueueWaitingFor(ctx context.Context, port int32, q queue) {
+	var lolcows v1alpha1.LolcowList
+	if err := r.List(ctx, &lolcows, client.MatchingFields{portIndex: strconv.Itoa(int(port))}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the Lolcows that want a port", "port", port)
+		return
+	}
+	for i := range lolcows.Items {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&lolcows.Items[i])})
+	}
+}
+
+func nodePorts(object client.Object) map[int32]bool {
+	ports := map[int32]bool{}
+	service, ok := object.(*corev1.Service)
+	if !ok {
+		return ports
+	}
+	for _, port := range service.Spec.Ports {
+		if port.NodePort != 0 {
+			ports[port.NodePort] = true
+		}
+	}
+	return ports
+}
