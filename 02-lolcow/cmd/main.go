@@ -42,7 +42,6 @@ type options struct {
 	leaderElectionNamespace      string
 	lolcowImage                  string
 	concurrency                  int
-	qps                          float64
 }
 
 func main() {
@@ -53,7 +52,6 @@ func main() {
 	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The namespace of the lease. Outside a cluster it must be given.")
 	flag.StringVar(&o.lolcowImage, "lolcow-image", os.Getenv("RELATED_IMAGE_LOLCOW"), "The server's image for Lolcows whose spec names none. Default: the variable RELATED_IMAGE_LOLCOW.")
 	flag.IntVar(&o.concurrency, "max-concurrent-reconciles", 4, "How many Lolcows are worked on at once.")
-	flag.Float64Var(&o.qps, "kube-api-qps", 100, "Requests a second to the API server; bursts of twice that.")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -69,11 +67,11 @@ func run(o options) error {
 	if o.lolcowImage == "" {
 		return errors.New("no server image: give --lolcow-image or set RELATED_IMAGE_LOLCOW")
 	}
+	// It has no limit on requests a second: the API server's own fairness sees to that.
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	restConfig.QPS, restConfig.Burst = float32(o.qps), int(2*o.qps)
 
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: scheme,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,7 +88,8 @@ func nameConflict(child string) *refusedError {
 
 // classify tells refusals from errors that may be gone with the next try.
 func classify(child string, err error) error {
-	if err == nil {
+	// In a namespace that is going away nothing can be created, and the Lolcow itself goes next.
+	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
 	if isPortTaken(err) {

@@ -282,6 +282,21 @@ func TestApplyFailedCarriesTheServersText(t *testing.T) {
 	w.expectReady(w.get("cow"), metav1.ConditionTrue, v1alpha1.ReasonServing)
 }
 
+// The garbage collector's work in a namespace that is going away must not look like drift to repair.
+func TestNamespaceGoingAwayIsNotAFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("cow", v1alpha1.LolcowSpec{})
+	before := w.get("cow")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	w.Expect(w.client.Delete(w.ctx, namespace)).To(Succeed())
+	w.Expect(w.client.Delete(w.ctx, w.service("cow"))).To(Succeed())
+
+	w.Expect(w.reconcile("cow").RequeueAfter).To(BeZero())
+	w.Expect(readyOf(w.get("cow"))).To(Equal(readyOf(before)))
+	w.Expect(w.recorded()).To(BeEmpty())
+}
+
 func foreignDeploymentSpec() appsv1.DeploymentSpec {
 	labels := map[string]string{"app": "foreign"}
 	return appsv1.DeploymentSpec{

@@ -127,7 +127,8 @@ func (r *LolcowReconciler) portChanged(ctx context.Context, e event.UpdateEvent,
 	}
 }
 
-// enqueueWaitingFor wakes the Lolcows, of any namespace, that want the port: it is free now.
+// enqueueWaitingFor wakes the Lolcows, of any namespace, that want the port: it is free now, or will be
+// in some milliseconds, so their retries begin anew, in short steps.
 func (r *LolcowReconciler) enqueueWaitingFor(ctx context.Context, port int32, q queue) {
 	var lolcows v1alpha1.LolcowList
 	if err := r.List(ctx, &lolcows, client.MatchingFields{portIndex: strconv.Itoa(int(port))}); err != nil {
@@ -135,7 +136,9 @@ func (r *LolcowReconciler) enqueueWaitingFor(ctx context.Context, port int32, q 
 		return
 	}
 	for i := range lolcows.Items {
-		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&lolcows.Items[i])})
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&lolcows.Items[i])}
+		r.PortRetries.DeleteEntry(request.String())
+		q.Add(request)
 	}
 }
 
