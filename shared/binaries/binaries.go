@@ -1,0 +1,170 @@
+// Package binaries provides the programs that the clusters and the node image are made of, each
+// from the first place that has it: KUBEBUILDER_ASSETS, the cache, a download, a build from the Go
+// module proxy.
+package binaries
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"example.com/workbook/shared/config"
+)
+
+// Ensure returns a folder that holds every program asked for, and makes those that are missing. It
+// is the same folder for any set of names, as long as the pinned versions and KUBEBUILDER_ASSETS stay
+// the same. Progress goes to out. Processes that need the same program at once build it once: the
+// others wait and say so. It fails for a name that is not in Names, and when a build fails.
+func Ensure(ctx context.Context, out io.Writer, names ...string) (dir string, err error) {
+	cache, err := config.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Join(cache, "binaries", runtime.GOOS+"-"+runtime.GOARCH)
+	s := store{dir: root, assets: os.Getenv("KUBEBUILDER_ASSETS"), components: components(), download: download, build: build}
+	return s.ensure(ctx, out, names...)
+}
+
+// store is the cache: one file per program and version, and folders of links to them.
+type store struct {
+	dir        string
+	assets     string
+	components map[string]component
+	// download fetches envtestNames into a folder; build makes one component's program there.
+	download func(ctx context.Context, out io.Writer, into string) error
+	build    func(ctx context.Context, out io.Writer, c component, into string) error
+}
+
+func (s store) ensure(ctx context.Context, out io.Writer, names ...string) (string, error) {
+	set, err := s.set()
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		c, known := s.components[name]
+		if !known {
+			return "", fmt.Errorf("the harness knows no program called %q", name)
+		}
+		target := s.target(c)
+		if !exists(target) {
+			if err := s.make(ctx, out, c); err != nil {
+				return "", err
+			}
+		}
+		if err := link(target, filepath.Join(set, name)); err != nil {
+			return "", fmt.Errorf("linking %s: %w", name, err)
+		}
+	}
+	return set, nil
+}
+
+// set creates the folder of links. Its name follows from where each program comes from, so a change
+// of version or of KUBEBUILDER_ASSETS gives another folder and none ever holds a stale link.
+func (s store) set() (string, error) {
+	hash := sha256.New()
+	for _, name := range sortedKeys(s.components) {
+		fmt.Fprintln(hash, name, s.target(s.components[name]))
+	}
+	id := hex.EncodeToString(hash.Sum(nil))[:8]
+	dir := filepath.Join(s.dir, "sets", config.Get("KUBERNETES_VERSION")+"-"+id)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("creating the folder for binaries: %w", err)
+	}
+	return dir, nil
+}
+
+// target is the file that a program's name is linked to, whether it is there yet or not.
+func (s store) target(c component) string {
+	if s.assets != "" {
+		if path, err := filepath.Abs(filepath.Join(s.assets, c.name)); err == nil && exists(path) {
+			return path
+		}
+	}
+	return s.cached(c)
+}
+
+func (s store) cached(c component) string {
+	return filepath.Join(s.dir, c.name+"-"+c.version)
+}
+
+// make puts a missing program into the cache, under a lock that other processes respect.
+func (s store) make(ctx context.Context, out io.Writer, c component) error {
+	unlock, err := s.lock(ctx, out, c)
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", c.name, err)
+	}
+	defer unlock()
+	if exists(s.cached(c)) { // whoever held the lock has made it
+		return nil
+	}
+
+	// The lock makes this name ours alone; what is there was left by a run that was killed.
+	temp := s.cached(c) + ".partial"
+	if err := os.RemoveAll(temp); err != nil {
+		return fmt.Errorf("removing an unfinished build: %w", err)
+	}
+	if err := os.MkdirAll(temp, 0o755); err != nil {
+		return fmt.Errorf("creating a folder to build in: %w", err)
+	}
+	defer os.RemoveAll(temp)
+
+	if isEnvtest(c.name) && s.download(ctx, out, temp) == nil {
+		return s.keep(temp, envtestNames...)
+	}
+	if err := s.build(ctx, out, c, temp); err != nil {
+		return err
+	}
+	return s.keep(temp, c.name)
+}
+
+// keep moves finished programs from temp to their places in the cache, each at once.
+func (s store) keep(temp string, names ...string) error {
+	for _, name := range names {
+		if err := os.Rename(filepath.Join(temp, name), s.cached(s.components[name])); err != nil {
+			return fmt.Errorf("moving %s into the cache: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (s store) lock(ctx context.Context, out io.Writer, c component) (unlock func(), err error) {
+	lock := flock.New(s.cached(c) + ".lock")
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, err
+	}
+	if !locked {
+		fmt.Fprintf(out, "==> waiting for another process that is making %s\n", c.name)
+		if _, err := lock.TryLockContext(ctx, 200*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	// The lock file stays: removing it would let two processes hold locks on two files of one name.
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// link makes path a symbolic link to target, at once, also while another process does the same.
+func link(target, path string) error {
+	if now, err := os.Readlink(path); err == nil && now == target {
+		return nil
+	}
+	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := os.Symlink(target, temp); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
