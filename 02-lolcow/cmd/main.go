@@ -8,13 +8,11 @@ import (
 	"os"
 	"time"
 
-	// Authentication plugins, for kubeconfigs that name one.
-	_ "k8s.io/client-go/plugin/pkg/client/auth"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
+	// Authentication plugins, for kubeconfigs that name one.
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -78,7 +76,7 @@ func run(o options) error {
 		Cache:  controller.CacheOptions(),
 		// A pass reads what the pass before it wrote, never an older state. Experimental in
 		// controller-runtime 0.25; without it all still converges, with more writes.
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Controller:                    config.Controller{ReconciliationTimeout: time.Minute},
 		Metrics:                       server.Options{BindAddress: o.metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
 		HealthProbeBindAddress:        o.probeAddress,

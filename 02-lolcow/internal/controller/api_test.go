@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -30,14 +29,14 @@ func TestValidation(t *testing.T) {
 		want   string // part of the message; empty: accepted
 	}{
 		"nothing but a name":       {spec(v1alpha1.LolcowSpec{}), ""},
-		"lowest port":              {spec(v1alpha1.LolcowSpec{Port: ptr.To(int32(30000))}), ""},
-		"highest port":             {spec(v1alpha1.LolcowSpec{Port: ptr.To(int32(32767))}), ""},
-		"port 80":                  {spec(v1alpha1.LolcowSpec{Port: ptr.To(int32(80))}), "spec.port in body should be greater than or equal to 30000"},
-		"port 32768":               {spec(v1alpha1.LolcowSpec{Port: ptr.To(int32(32768))}), "spec.port in body should be less than or equal to 32767"},
-		"no replica":               {spec(v1alpha1.LolcowSpec{Replicas: ptr.To(int32(0))}), ""},
-		"10 replicas":              {spec(v1alpha1.LolcowSpec{Replicas: ptr.To(int32(10))}), ""},
-		"11 replicas":              {spec(v1alpha1.LolcowSpec{Replicas: ptr.To(int32(11))}), "spec.replicas in body should be less than or equal to 10"},
-		"-1 replicas":              {spec(v1alpha1.LolcowSpec{Replicas: ptr.To(int32(-1))}), "spec.replicas in body should be greater than or equal to 0"},
+		"lowest port":              {spec(v1alpha1.LolcowSpec{Port: new(int32(30000))}), ""},
+		"highest port":             {spec(v1alpha1.LolcowSpec{Port: new(int32(32767))}), ""},
+		"port 80":                  {spec(v1alpha1.LolcowSpec{Port: new(int32(80))}), "spec.port in body should be greater than or equal to 30000"},
+		"port 32768":               {spec(v1alpha1.LolcowSpec{Port: new(int32(32768))}), "spec.port in body should be less than or equal to 32767"},
+		"no replica":               {spec(v1alpha1.LolcowSpec{Replicas: new(int32(0))}), ""},
+		"10 replicas":              {spec(v1alpha1.LolcowSpec{Replicas: new(int32(10))}), ""},
+		"11 replicas":              {spec(v1alpha1.LolcowSpec{Replicas: new(int32(11))}), "spec.replicas in body should be less than or equal to 10"},
+		"-1 replicas":              {spec(v1alpha1.LolcowSpec{Replicas: new(int32(-1))}), "spec.replicas in body should be greater than or equal to 0"},
 		"greeting of 1,024":        {spec(v1alpha1.LolcowSpec{Greeting: strings.Repeat("\u725b", 1024)}), ""},
 		"greeting of 1,025":        {spec(v1alpha1.LolcowSpec{Greeting: strings.Repeat("m", 1025)}), "spec.greeting: Too long: may not be more than 1024"},
 		"greeting with NUL":        {spec(v1alpha1.LolcowSpec{Greeting: "moo\x00"}), "must not hold a NUL character"},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -12,32 +14,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
 
-// crash says at which request of the reconciler, and how, it is struck down.
+// crash says at which request of the reconciler, and how, it is struck down. The zero value is no crash.
 type crash struct {
-	at int
+	at request
 	// after: the request reaches the server and takes effect, and the answer is lost.
 	after bool
 }
 
+// request is one that a reconciler sends in a story: what it is, and the how manieth of its like. Two
+// requests may be under way at once, so a running number would not tell them apart.
+type request struct {
+	what string
+	n    int
+}
+
 var errCrash = errors.New("the operator crashed")
 
-// crashingTransport counts the requests that go through it and fails one of them, once.
+// crashingTransport knows the requests that go through it and fails one of them, once.
 type crashingTransport struct {
-	next  http.RoundTripper
-	plan  crash
-	count int
+	next http.RoundTripper
+	plan crash
+
+	mu   sync.Mutex
+	seen map[string]int
 }
 
 func (c *crashingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	c.count++
-	if c.count != c.plan.at {
+	if c.number(req) != c.plan.at {
 		return c.next.RoundTrip(req)
 	}
 	if c.plan.after {
@@ -51,26 +60,41 @@ func (c *crashingTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	return nil, errCrash
 }
 
+var namespaceInPath = regexp.MustCompile(`.*/namespaces/[^/]+/`)
+
+func (c *crashingTransport) number(req *http.Request) request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	what := req.Method + " " + namespaceInPath.ReplaceAllString(req.URL.Path, "")
+	c.seen[what]++
+	return request{what: what, n: c.seen[what]}
+}
+
 // TestCrashAtEveryRequest lives through one story (a Lolcow is created, rolled out, changed, and has its
 // Service deleted by someone) once undisturbed, and then twice for each request that the reconciler
 // sends in it. The objects at the end are the same.
 func TestCrashAtEveryRequest(t *testing.T) {
 	t.Parallel()
-	undisturbed, requests := story(t, crash{}, 30710)
+	undisturbed, seen := story(t, crash{}, 30710)
+	requests := 0
+	for what, count := range seen {
+		requests += count
+		for n := 1; n <= count; n++ {
+			for _, after := range []bool{false, true} {
+				plan := crash{at: request{what: what, n: n}, after: after}
+				t.Run(fmt.Sprintf("%s %d after=%t", what, n, after), func(t *testing.T) {
+					end, seen := story(t, plan, 30710)
+					g := NewWithT(t)
+					g.Expect(seen[what]).To(BeNumerically(">=", n), "the crash never came")
+					g.Expect(end).To(Equal(undisturbed))
+				})
+			}
+		}
+	}
 	if requests < 20 {
 		t.Fatalf("the story takes only %d requests: it does not test what it should", requests)
 	}
 	t.Logf("%d requests, each failed in two ways", requests)
-	for at := 1; at <= requests; at++ {
-		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprintf("request %d, after=%t", at, after), func(t *testing.T) {
-				end, count := story(t, crash{at: at, after: after}, 30710)
-				g := NewWithT(t)
-				g.Expect(count).To(BeNumerically(">=", at), "the crash never came")
-				g.Expect(end).To(Equal(undisturbed))
-			})
-		}
-	}
 }
 
 // end is all that a story leaves behind, without what differs from run to run.
@@ -82,26 +106,27 @@ type end struct {
 	children   int
 }
 
-func story(t *testing.T, plan crash, port int32) (end, int) {
+func story(t *testing.T, plan crash, port int32) (end, map[string]int) {
+	t.Helper()
 	w := newWorld(t)
-	transport := &crashingTransport{plan: plan}
+	transport := &crashingTransport{plan: plan, seen: map[string]int{}}
 	w.reconciler = w.crashing(transport)
 
-	w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: ptr.To(port)}))).To(Succeed())
-	w.settle(transport)
+	w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(port)}))).To(Succeed())
+	w.settle()
 	w.rollOut("cow")
-	w.settle(transport)
+	w.settle()
 	lolcow := w.get("cow")
-	lolcow.Spec.Greeting, lolcow.Spec.Port = "Baa", ptr.To(port+1)
+	lolcow.Spec.Greeting, lolcow.Spec.Port = "Baa", new(port+1)
 	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	w.settle(transport)
+	w.settle()
 	w.rollOut("cow")
-	w.settle(transport)
-	w.Expect(w.client.Delete(w.ctx, w.service("cow"))).To(Succeed())
-	w.settle(transport)
+	w.settle()
+	w.Expect(w.client.Delete(w.ctx, w.service())).To(Succeed())
+	w.settle()
 
 	lolcow = w.get("cow")
-	deployment, service := w.deployment("cow"), w.service("cow")
+	deployment, service := w.deployment(), w.service()
 	var deployments appsv1.DeploymentList
 	var services corev1.ServiceList
 	w.Expect(w.client.List(w.ctx, &deployments, client.InNamespace(w.namespace))).To(Succeed())
@@ -117,7 +142,7 @@ func story(t *testing.T, plan crash, port int32) (end, int) {
 		spec: lolcow.Spec, status: lolcow.Status,
 		deployment: deployment.Spec, service: service.Spec,
 		children: len(deployments.Items) + len(services.Items),
-	}, transport.count
+	}, transport.seen
 }
 
 // crashing is a reconciler whose every request, reads included, goes through the transport.
@@ -135,7 +160,7 @@ func (w *world) crashing(transport *crashingTransport) *LolcowReconciler {
 
 // settle reconciles until a pass asks for nothing more. A pass that fails is followed by a new
 // reconciler, which remembers nothing: that is what a restart is.
-func (w *world) settle(transport *crashingTransport) {
+func (w *world) settle() {
 	for range 20 {
 		result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: w.key("cow")})
 		switch {
@@ -145,5 +170,5 @@ func (w *world) settle(transport *crashingTransport) {
 			return
 		}
 	}
-	w.Expect(transport.count).To(BeNil(), "the reconciler does not settle")
+	w.Expect(errors.New("it never asked for nothing more")).NotTo(HaveOccurred(), "the reconciler does not settle")
 }

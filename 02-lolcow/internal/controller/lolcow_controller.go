@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -100,13 +101,20 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	return r.retry(req, refused)
 }
 
-// applyChildren applies the Deployment and the Service. It returns the first refusal.
+// applyChildren applies the Deployment and the Service, both at once: neither needs the other, and a pass
+// that waits for two answers one after the other handles a third fewer Lolcows (`make bench` shows it).
+// It returns the first refusal.
 func (r *LolcowReconciler) applyChildren(ctx context.Context, lolcow *v1alpha1.Lolcow) (*refusedError, error) {
-	err := errors.Join(
-		applyChild(ctx, r, lolcow, &appsv1.Deployment{}, desiredDeployment(lolcow, r.DefaultImage), appsv1ac.ExtractDeployment),
-		applyChild(ctx, r, lolcow, &corev1.Service{}, desiredService(lolcow), corev1ac.ExtractService),
-	)
-	return splitRefusals(err)
+	var deployment, service error
+	var both sync.WaitGroup
+	both.Go(func() {
+		deployment = applyChild(ctx, r, lolcow, &appsv1.Deployment{}, desiredDeployment(lolcow, r.DefaultImage), appsv1ac.ExtractDeployment)
+	})
+	both.Go(func() {
+		service = applyChild(ctx, r, lolcow, &corev1.Service{}, desiredService(lolcow), corev1ac.ExtractService)
+	})
+	both.Wait()
+	return splitRefusals(errors.Join(deployment, service))
 }
 
 // observe reads what there is after the children were applied. The client waits until its cache has

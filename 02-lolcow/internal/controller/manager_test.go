@@ -21,7 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,10 +59,10 @@ func (o *operator) start(t *testing.T, w *world) (stop func()) {
 	mgr, err := ctrl.NewManager(o.config, ctrl.Options{
 		Scheme:     scheme,
 		Cache:      cacheOptions,
-		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Logger:     o.logger(t),
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -84,6 +83,7 @@ func (o *operator) start(t *testing.T, w *world) (stop func()) {
 // logger is the test's log, at verbosity 1. It stops at the test's end, which the manager's last lines
 // may come after.
 func (o *operator) logger(t *testing.T) logr.Logger {
+	t.Helper()
 	return funcr.New(func(_, line string) {
 		if strings.Contains(line, "Nothing to change") {
 			o.idle.Add(1)
@@ -94,7 +94,7 @@ func (o *operator) logger(t *testing.T) logr.Logger {
 }
 
 // writes counts, by object, what the operator has written, from the API server's own audit log.
-func (o *operator) writes(w *world, t *testing.T) map[string]int {
+func (o *operator) writes(t *testing.T, w *world) map[string]int {
 	t.Helper()
 	log, err := os.Open(apiServer(t).auditLog)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -150,12 +150,12 @@ func TestWriteBudget(t *testing.T) {
 		w.rollOut(name)
 		w.expectSoon(name, v1alpha1.ReasonServing)
 	}
-	w.Eventually(func() int { return total(o.writes(w, t)) }).WithTimeout(settleTimeout).Should(Equal(5*herd),
+	w.Eventually(func() int { return total(o.writes(t, w)) }).WithTimeout(settleTimeout).Should(Equal(5*herd),
 		"five writes for each Lolcow")
-	t.Logf("create to Ready: %.2f writes for each of %d Lolcows", float64(total(o.writes(w, t)))/herd, herd)
-	settled := o.writes(w, t)
+	t.Logf("create to Ready: %.2f writes for each of %d Lolcows", float64(total(o.writes(t, w)))/herd, herd)
+	settled := o.writes(t, w)
 
-	w.Consistently(func() map[string]int { return o.writes(w, t) }).
+	w.Consistently(func() map[string]int { return o.writes(t, w) }).
 		WithTimeout(time.Minute).WithPolling(5*time.Second).Should(Equal(settled), "nothing is written at rest")
 
 	stop()
@@ -167,7 +167,7 @@ func TestWriteBudget(t *testing.T) {
 	lolcow.Spec.Greeting = "Baa"
 	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
 	w.expectSoon("cow-00", v1alpha1.ReasonRollingOut)
-	w.Consistently(func() int { return total(o.writes(w, t)) }).
+	w.Consistently(func() int { return total(o.writes(t, w)) }).
 		WithTimeout(5*time.Second).Should(Equal(total(settled)+2), "after a restart only what was asked for: a Deployment and a status")
 }
 
@@ -186,7 +186,7 @@ func TestFreedPortIsTaken(t *testing.T) {
 			}
 			w.Expect(w.client.Create(w.ctx, squatter)).To(Succeed())
 			newOperator(t, w).start(t, w)
-			w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Port: ptr.To(port)}))).To(Succeed())
+			w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Port: new(port)}))).To(Succeed())
 			w.expectSoon("cow", v1alpha1.ReasonPortConflict)
 
 			freed := time.Now()
@@ -228,14 +228,14 @@ type outage struct {
 }
 
 func newOutage(w *world, target string) *outage {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(w.ctx, "tcp", "127.0.0.1:0")
 	w.Expect(err).NotTo(HaveOccurred())
 	o := &outage{listener: listener, target: target}
-	go o.serve()
+	go o.serve(w.ctx)
 	return o
 }
 
-func (o *outage) serve() {
+func (o *outage) serve(ctx context.Context) {
 	for {
 		near, err := o.listener.Accept()
 		if err != nil {
@@ -244,7 +244,7 @@ func (o *outage) serve() {
 		o.mu.Lock()
 		if o.cut {
 			_ = near.Close()
-		} else if far, err := net.Dial("tcp", o.target); err != nil {
+		} else if far, err := new(net.Dialer).DialContext(ctx, "tcp", o.target); err != nil {
 			_ = near.Close()
 		} else {
 			o.open = append(o.open, near, far)
@@ -279,7 +279,7 @@ func TestConvergesAfterTheServerWasGoneFor30Seconds(t *testing.T) {
 	way := newOutage(w, address.Host)
 	t.Cleanup(func() { _ = way.listener.Close() })
 	o.config.Host = "https://" + way.listener.Addr().String()
-	o.config.TLSClientConfig.ServerName = "localhost"
+	o.config.ServerName = "localhost"
 	o.start(t, w)
 	w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
 	w.expectSoon("cow", v1alpha1.ReasonRollingOut)
@@ -288,9 +288,9 @@ func TestConvergesAfterTheServerWasGoneFor30Seconds(t *testing.T) {
 
 	way.set(true)
 	lolcow := w.get("cow")
-	lolcow.Spec.Greeting, lolcow.Spec.Replicas = "Baa", ptr.To(int32(2))
+	lolcow.Spec.Greeting, lolcow.Spec.Replicas = "Baa", new(int32(2))
 	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	w.Expect(w.client.Delete(w.ctx, w.service("cow"))).To(Succeed())
+	w.Expect(w.client.Delete(w.ctx, w.service())).To(Succeed())
 	w.Expect(w.client.Create(w.ctx, w.lolcow("calf", v1alpha1.LolcowSpec{Greeting: "Mee"}))).To(Succeed())
 	w.Consistently(func() int64 { return w.get("cow").Status.ObservedGeneration }).
 		WithTimeout(30*time.Second).WithPolling(time.Second).Should(Equal(int64(1)), "the operator is cut off")
@@ -303,7 +303,7 @@ func TestConvergesAfterTheServerWasGoneFor30Seconds(t *testing.T) {
 		g.Expect(w.get("cow").Status.ObservedGeneration).To(Equal(int64(2)))
 		g.Expect(readyOf(w.get("calf")).Reason).To(Equal(v1alpha1.ReasonRollingOut))
 	}).WithTimeout(time.Minute).Should(Succeed())
-	w.Expect(w.deployment("cow").Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Baa"}))
+	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Baa"}))
 	w.rollOut("cow")
 	w.expectSoon("cow", v1alpha1.ReasonServing)
 	w.Expect(w.get("cow").Status.Greeting).To(Equal("Baa"))

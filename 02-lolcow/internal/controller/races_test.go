@@ -43,7 +43,7 @@ func TestForeignDeploymentIsNotSeizedInARace(t *testing.T) {
 	w.reconciler = w.newReconciler(staleDeployments(w))
 	lolcow := w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
 	w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	w.Expect(w.deployment("cow")).To(Equal(foreign), "not a field of it changed")
+	w.Expect(w.deployment()).To(Equal(foreign), "not a field of it changed")
 }
 
 // The known residue: server-side apply sees no conflict where a foreign Deployment has, field for
@@ -54,11 +54,11 @@ func TestForeignDeploymentThatEqualsOursIsTakenOver(t *testing.T) {
 	twin := desiredDeployment(w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}), serverImage)
 	twin.OwnerReferences = nil
 	w.Expect(w.client.Apply(w.ctx, twin, client.FieldOwner("someone"))).To(Succeed())
-	foreign := w.deployment("cow")
+	foreign := w.deployment()
 
 	w.reconciler = w.newReconciler(staleDeployments(w))
 	lolcow := w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
-	taken := w.deployment("cow")
+	taken := w.deployment()
 	w.Expect(taken.UID).To(Equal(foreign.UID))
 	w.Expect(metav1.IsControlledBy(taken, lolcow)).To(BeTrue())
 	w.Expect(taken.Spec).To(Equal(foreign.Spec))
@@ -69,7 +69,7 @@ func TestForcedApplyDoesNotFallOnAnotherObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
-	ours := w.deployment("cow")
+	ours := w.deployment()
 	w.Expect(w.client.Delete(w.ctx, ours)).To(Succeed())
 	foreign := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: w.namespace},
@@ -93,7 +93,7 @@ func TestForcedApplyDoesNotFallOnAnotherObject(t *testing.T) {
 	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
 	_, err = w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: w.key("cow")})
 	w.Expect(err).To(HaveOccurred())
-	w.Expect(w.deployment("cow")).To(Equal(foreign), "not a field of it changed")
+	w.Expect(w.deployment()).To(Equal(foreign), "not a field of it changed")
 }
 
 // The server's own text for a port that is taken is what isPortTaken depends on: see TestPortConflict….
@@ -107,7 +107,7 @@ func TestClassifyLetsPassingErrorsPass(t *testing.T) {
 		context.DeadlineExceeded,
 	} {
 		refused, err := splitRefusals(errors.Join(classify("Deployment cow", passing)))
-		g.Expect(refused).To(BeNil())
+		g.Expect(refused).ToNot(HaveOccurred())
 		g.Expect(err).To(MatchError(passing))
 	}
 	refused, err := splitRefusals(errors.Join(classify("Deployment cow",

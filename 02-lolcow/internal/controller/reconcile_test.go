@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +19,7 @@ func TestCreateToServing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 
-	lolcow := w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Replicas: ptr.To(int32(2))})
+	lolcow := w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Replicas: new(int32(2))})
 	w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	w.Expect(lolcow.Status.Greeting).To(BeEmpty(), "nothing is served yet")
 	w.Expect(lolcow.Status.Port).To(BeNumerically(">=", 30000), "the port that the cluster picked")
@@ -33,7 +32,7 @@ func TestCreateToServing(t *testing.T) {
 	w.Expect(lolcow.Status.Greeting).To(Equal("Moo"))
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Normal Serving")))
 
-	for _, child := range []client.Object{w.deployment("cow"), w.service("cow")} {
+	for _, child := range []client.Object{w.deployment(), w.service()} {
 		w.Expect(metav1.IsControlledBy(child, lolcow)).To(BeTrue(), "%T is left to the garbage collector", child)
 	}
 }
@@ -45,10 +44,10 @@ func TestGreetingChangesOnlyWhenItIsServed(t *testing.T) {
 	w.rollOut("cow")
 	w.reconcile("cow")
 
-	lolcow := w.change("cow", func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "new" })
+	lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "new" })
 	w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	w.Expect(lolcow.Status.Greeting).To(Equal("old"))
-	w.Expect(w.deployment("cow").Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "new"}))
+	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "new"}))
 
 	w.rollOut("cow")
 	w.reconcile("cow")
@@ -56,11 +55,11 @@ func TestGreetingChangesOnlyWhenItIsServed(t *testing.T) {
 	w.expectReady(lolcow, metav1.ConditionTrue, v1alpha1.ReasonServing)
 	w.Expect(lolcow.Status.Greeting).To(Equal("new"))
 
-	lolcow = w.change("cow", func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "" })
+	w.change(func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "" })
 	w.rollOut("cow")
 	w.reconcile("cow")
 	w.Expect(w.get("cow").Status.Greeting).To(BeEmpty(), "each pod serves a fortune of its own")
-	w.Expect(w.deployment("cow").Spec.Template.Spec.Containers[0].Args).To(BeEmpty())
+	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(BeEmpty())
 }
 
 func TestScaledToZero(t *testing.T) {
@@ -70,7 +69,7 @@ func TestScaledToZero(t *testing.T) {
 	w.rollOut("cow")
 	w.reconcile("cow")
 
-	lolcow := w.change("cow", func(spec *v1alpha1.LolcowSpec) { spec.Replicas = ptr.To(int32(0)) })
+	lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Replicas = new(int32(0)) })
 	w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	w.Expect(lolcow.Status.Greeting).To(Equal("Moo"), "the pod is still there")
 
@@ -85,8 +84,8 @@ func TestScaledToZero(t *testing.T) {
 func TestSeedBug_PortIsTakenFromTheSpec(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	lolcow := w.create("cow", v1alpha1.LolcowSpec{Port: ptr.To(int32(30685))})
-	w.Expect(w.service("cow").Spec.Ports[0].NodePort).To(Equal(int32(30685)))
+	lolcow := w.create("cow", v1alpha1.LolcowSpec{Port: new(int32(30685))})
+	w.Expect(w.service().Spec.Ports[0].NodePort).To(Equal(int32(30685)))
 	w.Expect(lolcow.Status.Port).To(Equal(int32(30685)))
 }
 
@@ -95,27 +94,27 @@ func TestSeedBug_PortIsTakenFromTheSpec(t *testing.T) {
 func TestSeedBug_PortAlreadyAllocated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Port: ptr.To(int32(30686))})
-	uid := w.service("cow").UID
+	w.create("cow", v1alpha1.LolcowSpec{Port: new(int32(30686))})
+	uid := w.service().UID
 
 	for _, port := range []int32{30687, 30686, 30687} {
-		lolcow := w.change("cow", func(spec *v1alpha1.LolcowSpec) { spec.Port = ptr.To(port) })
+		lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Port = new(port) })
 		w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 		w.Expect(lolcow.Status.Port).To(Equal(port))
-		service := w.service("cow")
+		service := w.service()
 		w.Expect(service.Spec.Ports).To(HaveLen(1))
 		w.Expect(service.Spec.Ports[0].NodePort).To(Equal(port))
 		w.Expect(service.UID).To(Equal(uid), "changed in place")
 	}
 
-	lolcow := w.change("cow", func(spec *v1alpha1.LolcowSpec) { spec.Port = nil })
+	lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Port = nil })
 	w.Expect(lolcow.Status.Port).To(Equal(int32(30687)), "without a wish the Service keeps what it has")
 }
 
 func TestPortConflictIsReportedAndHeals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: ptr.To(int32(30690))})
+	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30690))})
 	w.rollOut("cow")
 	w.reconcile("cow")
 	w.recorded()
@@ -128,7 +127,7 @@ func TestPortConflictIsReportedAndHeals(t *testing.T) {
 	}
 	w.Expect(w.client.Create(w.ctx, squatter)).To(Succeed())
 
-	lolcow := w.change("cow", func(spec *v1alpha1.LolcowSpec) { spec.Port = ptr.To(int32(30691)) })
+	lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30691)) })
 	ready := w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonPortConflict)
 	w.Expect(ready.Message).To(ContainSubstring("provided port is already allocated"))
 	w.Expect(lolcow.Status.Port).To(Equal(int32(30690)), "the old port still serves")
@@ -189,35 +188,35 @@ func TestNameConflictLeavesTheForeignObjectAlone(t *testing.T) {
 func TestDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: ptr.To(int32(30695))})
-	wantDeployment, wantService := w.deployment("cow"), w.service("cow")
+	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30695))})
+	wantDeployment, wantService := w.deployment(), w.service()
 
 	// Edited: what is ours comes back, what another writer added stays.
-	deployment := w.deployment("cow")
-	deployment.Spec.Replicas = ptr.To(int32(7))
+	deployment := w.deployment()
+	deployment.Spec.Replicas = new(int32(7))
 	deployment.Spec.Template.Spec.Containers[0].Args = []string{"--", "Baa"}
 	deployment.Spec.Template.Spec.Containers = append(deployment.Spec.Template.Spec.Containers,
 		corev1.Container{Name: "sidecar", Image: "example.com/sidecar"})
 	w.Expect(w.client.Update(w.ctx, deployment, client.FieldOwner("someone"))).To(Succeed())
-	service := w.service("cow")
+	service := w.service()
 	service.Spec.Ports[0].NodePort = 30696
 	delete(service.Spec.Selector, labelInstance)
 	w.Expect(w.client.Update(w.ctx, service, client.FieldOwner("someone"))).To(Succeed())
 
 	w.reconcile("cow")
-	deployment = w.deployment("cow")
+	deployment = w.deployment()
 	w.Expect(*deployment.Spec.Replicas).To(Equal(int32(1)))
 	w.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Moo"}))
 	w.Expect(deployment.Spec.Template.Spec.Containers).To(ContainElement(HaveField("Name", "sidecar")))
-	w.Expect(w.service("cow").Spec).To(Equal(wantService.Spec))
+	w.Expect(w.service().Spec).To(Equal(wantService.Spec))
 
 	// Deleted: made again.
 	w.Expect(w.client.Delete(w.ctx, deployment)).To(Succeed())
-	w.Expect(w.client.Delete(w.ctx, w.service("cow"))).To(Succeed())
+	w.Expect(w.client.Delete(w.ctx, w.service())).To(Succeed())
 	w.Eventually(func(g Gomega) {
 		w.reconcile("cow")
-		g.Expect(w.deployment("cow").Spec).To(Equal(wantDeployment.Spec))
-		g.Expect(w.service("cow").Spec.Ports).To(Equal(wantService.Spec.Ports))
+		g.Expect(w.deployment().Spec).To(Equal(wantDeployment.Spec))
+		g.Expect(w.service().Spec.Ports).To(Equal(wantService.Spec.Ports))
 	}).WithTimeout(longestPortRetry).Should(Succeed())
 }
 
@@ -290,7 +289,7 @@ func TestNamespaceGoingAwayIsNotAFailure(t *testing.T) {
 	before := w.get("cow")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
 	w.Expect(w.client.Delete(w.ctx, namespace)).To(Succeed())
-	w.Expect(w.client.Delete(w.ctx, w.service("cow"))).To(Succeed())
+	w.Expect(w.client.Delete(w.ctx, w.service())).To(Succeed())
 
 	w.Expect(w.reconcile("cow").RequeueAfter).To(BeZero())
 	w.Expect(readyOf(w.get("cow"))).To(Equal(readyOf(before)))

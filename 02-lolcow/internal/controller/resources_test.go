@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
@@ -58,7 +57,7 @@ func TestDesiredDeployment(t *testing.T) {
 	g := NewWithT(t)
 	lolcow := &v1alpha1.Lolcow{
 		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: "meadow", UID: "1"},
-		Spec:       v1alpha1.LolcowSpec{Replicas: ptr.To(int32(3))},
+		Spec:       v1alpha1.LolcowSpec{Replicas: new(int32(3))},
 	}
 	deployment := desiredDeployment(lolcow, serverImage)
 	g.Expect(*deployment.Spec.Replicas).To(Equal(int32(3)))
@@ -77,7 +76,7 @@ func TestDesiredServiceNamesAPortOnlyIfTheSpecDoes(t *testing.T) {
 	g := NewWithT(t)
 	lolcow := &v1alpha1.Lolcow{ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: "meadow"}}
 	g.Expect(desiredService(lolcow).Spec.Ports[0].NodePort).To(BeNil())
-	lolcow.Spec.Port = ptr.To(int32(30685))
+	lolcow.Spec.Port = new(int32(30685))
 	g.Expect(*desiredService(lolcow).Spec.Ports[0].NodePort).To(Equal(int32(30685)))
 }
 
@@ -100,7 +99,7 @@ func TestReduceForeign(t *testing.T) {
 	}))
 
 	ours := &appsv1.Deployment{ObjectMeta: meta}
-	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: "my.domain/v1alpha1", Kind: "Lolcow", Controller: ptr.To(true)}}
+	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: "my.domain/v1alpha1", Kind: "Lolcow", Controller: new(true)}}
 	kept, err := reduceForeign(ours)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(kept).To(BeIdenticalTo(ours), "managedFields tell what we own")

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
@@ -16,7 +15,7 @@ func deploymentWith(wanted int32, status appsv1.DeploymentStatus) *appsv1.Deploy
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Generation: 2},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To(wanted),
+			Replicas: new(wanted),
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
 				{Name: "sidecar", Args: []string{"--", "not the greeting"}},
 				{Name: containerName, Args: []string{"--", "Moo"}},
@@ -72,7 +71,11 @@ func TestReadyCondition(t *testing.T) {
 			g := NewWithT(t)
 			ready := readyCondition(test.seen)
 			g.Expect(ready.Reason).To(Equal(test.want))
-			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(test.want == v1alpha1.ReasonServing))
+			want := metav1.ConditionFalse
+			if test.want == v1alpha1.ReasonServing {
+				want = metav1.ConditionTrue
+			}
+			g.Expect(ready.Status).To(Equal(want))
 		})
 	}
 }

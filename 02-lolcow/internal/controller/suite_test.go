@@ -157,13 +157,13 @@ func (w *world) create(name string, spec v1alpha1.LolcowSpec) *v1alpha1.Lolcow {
 	return w.get(name)
 }
 
-// change changes the spec and reconciles once.
-func (w *world) change(name string, mutate func(*v1alpha1.LolcowSpec)) *v1alpha1.Lolcow {
-	lolcow := w.get(name)
+// change changes the spec of the Lolcow "cow" and reconciles once.
+func (w *world) change(mutate func(*v1alpha1.LolcowSpec)) *v1alpha1.Lolcow {
+	lolcow := w.get("cow")
 	mutate(&lolcow.Spec)
 	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	w.reconcile(name)
-	return w.get(name)
+	w.reconcile("cow")
+	return w.get("cow")
 }
 
 func (w *world) reconcile(name string) ctrl.Result {
@@ -182,15 +182,17 @@ func (w *world) get(name string) *v1alpha1.Lolcow {
 	return &lolcow
 }
 
-func (w *world) deployment(name string) *appsv1.Deployment {
+// deployment is that of the Lolcow "cow".
+func (w *world) deployment() *appsv1.Deployment {
 	var deployment appsv1.Deployment
-	w.Expect(w.client.Get(w.ctx, w.key(name), &deployment)).To(Succeed())
+	w.Expect(w.client.Get(w.ctx, w.key("cow"), &deployment)).To(Succeed())
 	return &deployment
 }
 
-func (w *world) service(name string) *corev1.Service {
+// service is that of the Lolcow "cow".
+func (w *world) service() *corev1.Service {
 	var service corev1.Service
-	w.Expect(w.client.Get(w.ctx, w.key(name), &service)).To(Succeed())
+	w.Expect(w.client.Get(w.ctx, w.key("cow"), &service)).To(Succeed())
 	return &service
 }
 
