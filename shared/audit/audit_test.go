@@ -1,0 +1,120 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const operatorUser = "system:serviceaccount:lolcow-system:lolcow-controller-manager"
+
+// line is one event of a log, as the API server writes it.
+func line(id, stage, verb, group, resource, namespace, name, second string) string {
+	subresource := ""
+	if r, s, found := strings.Cut(resource, "/"); found {
+		resource, subresource = r, s
+	}
+	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":%q,`+
+		`"requestURI":"/apis/x","verb":%q,"user":{"username":%q},"objectRef":{"resource":%q,"subresource":%q,"namespace":%q,"name":%q,"apiGroup":%q},`+
+		`"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:%s.000000Z"}`+"\n",
+		id, stage, verb, operatorUser, resource, subresource, namespace, name, group, second)
+}
+
+var log = line("1", "ResponseComplete", "get", "apps", "deployments", "a", "moo", "01") +
+	line("2", "ResponseStarted", "watch", "my.domain", "lolcows", "", "", "02") +
+	line("3", "ResponseComplete", "patch", "apps", "deployments", "a", "moo", "03") +
+	line("2", "ResponseComplete", "watch", "my.domain", "lolcows", "", "", "02") +
+	line("4", "ResponseComplete", "patch", "my.domain", "lolcows/status", "a", "moo", "04") +
+	line("5", "ResponseComplete", "update", "coordination.k8s.io", "leases", "lolcow-system", "lock", "05") +
+	line("6", "ResponseComplete", "create", "events.k8s.io", "events", "lolcow-system", "", "06") +
+	line("7", "ResponseComplete", "create", "events.k8s.io", "events", "a", "", "07") +
+	line("8", "ResponseComplete", "create", "authentication.k8s.io", "tokenreviews", "", "", "08") +
+	line("9", "ResponseComplete", "patch", "apps", "deployments", "a", "moo", "09") +
+	line("10", "ResponseComplete", "get", "", "configmaps", "default", "audit-mark-1", "10") +
+	line("11", "ResponseComplete", "delete", "", "services", "a", "moo", "11")
+
+func read(t *testing.T, mark string, filters ...Filter) []Event {
+	t.Helper()
+	events, _, err := parse(strings.NewReader(log), mark, filters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+func ids(events []Event) []string {
+	var out []string
+	for _, e := range events {
+		out = append(out, string(e.AuditID))
+	}
+	return out
+}
+
+func TestFilters(t *testing.T) {
+	second := func(n int) time.Time { return time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC) }
+	for name, test := range map[string]struct {
+		filters []Filter
+		want    []string
+	}{
+		"writes":                  {[]Filter{Writes()}, []string{"3", "4", "5", "6", "7", "8", "9", "11"}},
+		"writes against a budget": {[]Filter{Writes(), Budgeted()}, []string{"3", "4", "7", "9", "11"}},
+		"a verb":                  {[]Filter{Verbs("get")}, []string{"1", "10"}},
+		"a resource":              {[]Filter{Resource("apps", "deployments"), Writes()}, []string{"3", "9"}},
+		"a namespace":             {[]Filter{InNamespace("a"), Not(Writes())}, []string{"1"}},
+		"since a moment":          {[]Filter{Since(second(9))}, []string{"9", "10", "11"}},
+		"another user":            {[]Filter{By("system:admin")}, nil},
+		"the user":                {[]Filter{By(operatorUser), Verbs("delete")}, []string{"11"}},
+		"an answer":               {[]Filter{Answered(409)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ids(read(t, "", test.filters...)); !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestParseStopsAtTheMark(t *testing.T) {
+	events, found, err := parse(strings.NewReader(log), "audit-mark-1", nil)
+	if err != nil || !found {
+		t.Fatalf("the mark was not found: %v", err)
+	}
+	// The watch counts once, with its last stage, and nothing after the mark counts.
+	if want := []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}; !slices.Equal(ids(events), want) {
+		t.Errorf("got %v, want %v", ids(events), want)
+	}
+	if events[1].Stage != "ResponseComplete" {
+		t.Errorf("the watch has stage %s, want the last", events[1].Stage)
+	}
+	if _, found, err := parse(strings.NewReader(log), "audit-mark-2", nil); err != nil || found {
+		t.Errorf("a mark was found that is not there: %v", err)
+	}
+}
+
+func TestParseLeavesAnUnfinishedLineForLater(t *testing.T) {
+	half := log[:len(log)-20]
+	events, _, err := parse(strings.NewReader(half), "", []Filter{Verbs("delete")})
+	if err != nil || len(events) != 0 {
+		t.Errorf("got %v, %v, want nothing from half a line", ids(events), err)
+	}
+}
+
+func TestCountAndPermissions(t *testing.T) {
+	events := read(t, "", Writes(), Budgeted())
+	want := map[Object]int{
+		{"deployments", "", "a", "moo"}:   2,
+		{"lolcows", "status", "a", "moo"}: 1,
+		{"events", "", "a", ""}:           1,
+		{"services", "", "a", "moo"}:      1,
+	}
+	if got := Count(events); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	permissions := []string{"create events.k8s.io/events", "delete /services", "patch apps/deployments", "patch my.domain/lolcows/status"}
+	if got := Permissions(events); !slices.Equal(got, permissions) {
+		t.Errorf("got %q, want %q", got, permissions)
+	}
+}

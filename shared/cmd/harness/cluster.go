@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"example.com/workbook/shared/cluster"
+)
+
+func newCluster() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Bring a cluster up, look at it, end it",
+		Long:  "CLUSTER=kind|embedded chooses the kind of cluster, CLUSTER_NAME its name.",
+	}
+	cmd.AddCommand(
+		&cobra.Command{Use: "up", Short: "Bring the cluster up, or use the one that is up", Args: cobra.NoArgs, RunE: clusterUp},
+		&cobra.Command{Use: "delete", Short: "End everything of the cluster", Args: cobra.NoArgs, RunE: clusterDelete},
+		&cobra.Command{Use: "status", Short: "Say which clusters are up", Args: cobra.NoArgs, RunE: clusterStatus},
+		&cobra.Command{Use: "serve", Short: "Run an embedded cluster until interrupted", Args: cobra.NoArgs, Hidden: true, RunE: clusterServe},
+	)
+	return cmd
+}
+
+func clusterUp(cmd *cobra.Command, _ []string) error {
+	out := cmd.OutOrStdout()
+	unlock, err := cluster.Lock(cmd.Context(), out, "", "harness cluster up")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, created, err := ensure(cmd.Context(), cmd)
+	if err != nil {
+		return err
+	}
+	if !created {
+		fmt.Fprintf(out, "==> the %s cluster %s is up already\n", c.Kind(), c.Name())
+	}
+	fmt.Fprintf(out, "==> use it with: eval \"$(make env)\"; end it with: make cluster-delete\n")
+	return nil
+}
+
+// ensure brings up the harness's own cluster, to stay.
+func ensure(ctx context.Context, cmd *cobra.Command) (cluster.Cluster, bool, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, false, fmt.Errorf("finding the harness: %w", err)
+	}
+	return cluster.Ensure(ctx, cmd.OutOrStdout(), cluster.Options{Supervisor: []string{self, "cluster", "serve"}})
+}
+
+func clusterDelete(cmd *cobra.Command, _ []string) error {
+	unlock, err := cluster.Lock(cmd.Context(), cmd.OutOrStdout(), "", "harness cluster delete")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return cluster.Delete(cmd.Context(), cmd.OutOrStdout(), "")
+}
+
+func clusterStatus(cmd *cobra.Command, _ []string) error {
+	out := cmd.OutOrStdout()
+	for _, kind := range []cluster.Kind{cluster.KindKind, cluster.KindEmbedded} {
+		c, err := cluster.Find(cmd.Context(), cluster.Options{Kind: kind})
+		switch {
+		case err == nil:
+			fmt.Fprintf(out, "%-9s %s is up, context %s\n", kind, c.Name(), c.Context())
+		case errors.Is(err, cluster.ErrNotUp):
+			fmt.Fprintf(out, "%-9s %s: %v\n", kind, cluster.Name(), err)
+		default:
+			fmt.Fprintf(out, "%-9s cannot be asked: %v\n", kind, err)
+		}
+	}
+	return nil
+}
+
+func clusterServe(cmd *cobra.Command, _ []string) error {
+	return cluster.Serve(cmd.Context(), cmd.OutOrStdout(), "")
+}

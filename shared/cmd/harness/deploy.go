@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/deploy"
+	"example.com/workbook/shared/image"
+)
+
+func newInstall() *cobra.Command {
+	return stageCommand("install", "Apply a stage's CRDs", deploy.Install)
+}
+
+func newUninstall() *cobra.Command {
+	return stageCommand("uninstall", "Delete a stage's CRDs and every object of their kinds", deploy.Uninstall)
+}
+
+func newUndeploy() *cobra.Command {
+	return stageCommand("undeploy", "Delete what deploy applied, and every object of the stage's kinds", deploy.Undeploy)
+}
+
+func stageCommand(use, short string, run func(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir string) error) *cobra.Command {
+	s := &stage{}
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := s.open(); err != nil {
+			return err
+		}
+		return withCluster(cmd, s, func(ctx context.Context, c cluster.Cluster) error {
+			cfg, err := c.RESTConfig()
+			if err != nil {
+				return err
+			}
+			return run(ctx, cmd.OutOrStdout(), cfg, s.dir)
+		})
+	}
+	s.flags(cmd)
+	return cmd
+}
+
+func newDeploy() *cobra.Command {
+	s := &stage{}
+	cmd := &cobra.Command{Use: "deploy", Short: "Build a stage's images, load them, and apply config/default with them", Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := s.open(); err != nil {
+			return err
+		}
+		return withCluster(cmd, s, func(ctx context.Context, c cluster.Cluster) error {
+			if c.Kind() == cluster.KindEmbedded {
+				return fmt.Errorf("an embedded cluster runs no containers, so no operator either: use `run`")
+			}
+			images, err := s.resolve(ctx, cmd, c)
+			if err != nil {
+				return err
+			}
+			cfg, err := c.RESTConfig()
+			if err != nil {
+				return err
+			}
+			return deploy.Deploy(ctx, cmd.OutOrStdout(), cfg, s.dir, images)
+		})
+	}
+	s.flags(cmd)
+	s.imageFlags(cmd)
+	return cmd
+}
+
+func newImage() *cobra.Command {
+	s := &stage{}
+	cmd := &cobra.Command{
+		Use:   "image TARGET…",
+		Short: "Build targets of a stage's Dockerfile and print their references",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, targets []string) error {
+			if err := s.open(); err != nil {
+				return err
+			}
+			for _, target := range targets {
+				ref, err := image.Build(cmd.Context(), cmd.ErrOrStderr(), s.dir, target)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), ref)
+			}
+			return nil
+		},
+	}
+	s.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/mem"
+	"github.com/spf13/cobra"
+
+	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/config"
+	"example.com/workbook/shared/engine"
+)
+
+// Below these, in GiB, a kind cluster with a stage on it does not fit comfortably.
+const (
+	enoughMemory = 4
+	enoughDisk   = 15
+)
+
+// finding is one line of the doctor's report. cost says what the reader goes without, or waits for.
+type finding struct {
+	what string
+	ok   bool
+	has  string
+	cost string
+}
+
+func newDoctor() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine has and lacks, and what each lack costs",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, out := cmd.Context(), cmd.OutOrStdout()
+			checks := []func(context.Context) finding{
+				checkGo, checkProgram("make", "nothing works without it"),
+				checkProgram("git", "`make starter` and `make verify` need it"),
+				checkEngine, checkNodeImage, checkKubectl, checkBinaries, checkCgroup, checkMemory, checkDisk,
+			}
+			for _, check := range checks {
+				printFinding(out, check(ctx))
+			}
+			kind, err := cluster.Choose(ctx)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "\nend-to-end suites use the %s cluster here; CLUSTER=kind or CLUSTER=embedded decides otherwise\n", kind)
+			return nil
+		},
+	}
+}
+
+func printFinding(out io.Writer, f finding) {
+	mark, text := "has  ", f.has
+	if !f.ok {
+		mark = "lacks"
+		text = strings.TrimPrefix(f.has+"; "+f.cost, "; ")
+	}
+	fmt.Fprintf(out, "%s  %-16s %s\n", mark, f.what, text)
+}
+
+func checkGo(context.Context) finding {
+	return finding{"Go", true, runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH, ""}
+}
+
+func checkProgram(name, cost string) func(context.Context) finding {
+	return func(context.Context) finding {
+		path, err := exec.LookPath(name)
+		return finding{name, err == nil, path, cost}
+	}
+}
+
+func checkEngine(ctx context.Context) finding {
+	found, err := engine.Find(ctx)
+	if err != nil {
+		return finding{"container engine", false, "", "no kind cluster, so nothing that needs a running container; " + err.Error()}
+	}
+	return finding{"container engine", true, found.Name + " answers", ""}
+}
+
+func checkNodeImage(ctx context.Context) finding {
+	const name = "node image"
+	found, err := engine.Find(ctx)
+	if err != nil {
+		return finding{name, false, "", "it needs an engine"}
+	}
+	// Both the upstream image and one built here carry the version as their tag.
+	output, err := exec.CommandContext(ctx, found.Name, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}").Output()
+	if err == nil {
+		for line := range strings.Lines(string(output)) {
+			line = strings.TrimSpace(line)
+			if strings.Contains(line, "node:") && strings.Contains(line, config.Get("KUBERNETES_VERSION")) {
+				return finding{name, true, line, ""}
+			}
+		}
+	}
+	return finding{name, false, "", "the first kind cluster pulls it, or builds it where it cannot be pulled: `make node-image` does that now"}
+}
+
+func checkKubectl(context.Context) finding {
+	path, err := exec.LookPath("kubectl")
+	return finding{"kubectl", err == nil, path, "`make kubectl` puts one into the cache; no test needs it"}
+}
+
+func checkBinaries(context.Context) finding {
+	const name = "control plane"
+	cache, err := config.CacheDir()
+	if err != nil {
+		return finding{name, false, err.Error(), "unknown"}
+	}
+	programs := map[string]string{
+		"etcd": "ETCD_VERSION", "kwok": "KWOK_VERSION", "kube-apiserver": "KUBERNETES_VERSION",
+		"kube-controller-manager": "KUBERNETES_VERSION", "kube-scheduler": "KUBERNETES_VERSION",
+	}
+	var missing []string
+	for program, version := range programs {
+		// Where package binaries keeps them.
+		path := filepath.Join(cache, "binaries", runtime.GOOS+"-"+runtime.GOARCH, program+"-"+config.Get(version))
+		if _, err := os.Stat(path); err != nil {
+			missing = append(missing, program)
+		}
+	}
+	if len(missing) == 0 {
+		return finding{name, true, "the programs of the embedded cluster are in the cache", ""}
+	}
+	slices.Sort(missing)
+	return finding{name, false, "", "not in the cache: " + strings.Join(missing, ", ") +
+		"; downloaded or built when they are first needed, in minutes"}
+}
+
+func checkMemory(ctx context.Context) finding {
+	m, err := mem.VirtualMemoryWithContext(ctx)
+	if err != nil {
+		return finding{"memory", false, err.Error(), "unknown"}
+	}
+	free := float64(m.Available) / (1 << 30)
+	return finding{"memory", free >= enoughMemory, fmt.Sprintf("%.1f GiB available", free), fmt.Sprintf("kind and a stage want %d GiB", enoughMemory)}
+}
+
+func checkDisk(ctx context.Context) finding {
+	cache, err := config.CacheDir()
+	if err != nil {
+		return finding{"disk", false, err.Error(), "unknown"}
+	}
+	usage, err := disk.UsageWithContext(ctx, cache)
+	if err != nil {
+		return finding{"disk", false, err.Error(), "unknown"}
+	}
+	free := float64(usage.Free) / (1 << 30)
+	return finding{"disk", free >= enoughDisk, fmt.Sprintf("%.0f GiB free at %s", free, filepath.Dir(cache)),
+		fmt.Sprintf("Go's caches, images and binaries want %d GiB", enoughDisk)}
+}

@@ -1,0 +1,48 @@
+// Command harness is what the Makefiles call: clusters, images, deploying and running a stage's
+// operator. `harness --help` lists its commands.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A second Ctrl-C ends the harness at once; the next run repairs what is left.
+	context.AfterFunc(ctx, stop)
+	// controller-runtime complains if nobody says where its logs go; the client has nothing to say.
+	ctrllog.SetLogger(logr.Discard())
+
+	err := newRoot().ExecuteContext(ctx)
+	if err == nil {
+		return
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "harness: interrupted")
+		os.Exit(130)
+	}
+	fmt.Fprintln(os.Stderr, "harness:", err)
+	os.Exit(1)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "harness",
+		Short:         "Clusters, images and deployments for the stages",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newCluster(), newEnv(), newKubectl(), newBinaries(), newAssets(), newImage(),
+		newInstall(), newUninstall(), newDeploy(), newUndeploy(), newRun(), newDoctor())
+	root.CompletionOptions.DisableDefaultCmd = true
+	return root
+}

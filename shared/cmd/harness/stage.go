@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/config"
+	"example.com/workbook/shared/deploy"
+	"example.com/workbook/shared/image"
+)
+
+// stage is what the commands that work on one stage are told.
+type stage struct {
+	dir    string
+	images []string
+}
+
+func (s *stage) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.dir, "stage", "", "the stage's folder, from the repository's root or absolute")
+	_ = cmd.MarkFlagRequired("stage")
+}
+
+func (s *stage) imageFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&s.images, "image", nil,
+		"NAME=REF uses an image that exists, NAME=target:TARGET builds a target of the Dockerfile; what is not named is found; repeatable")
+}
+
+// open checks the stage's folder. Makefiles call the harness from its own folder, so a relative
+// path counts from the repository's root.
+func (s *stage) open() error {
+	if !filepath.IsAbs(s.dir) {
+		repo, err := config.Repo()
+		if err != nil {
+			return err
+		}
+		s.dir = filepath.Join(repo, s.dir)
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "config")); err != nil {
+		return fmt.Errorf("%s is not a stage: it has no folder config", s.dir)
+	}
+	return nil
+}
+
+// resolve returns the images to use: those that the flags name, and the stage's own, freshly built.
+func (s *stage) resolve(ctx context.Context, cmd *cobra.Command, c cluster.Cluster) (deploy.Images, error) {
+	targets, err := image.Targets(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	existing := deploy.Images{}
+	for _, entry := range s.images {
+		name, ref, found := strings.Cut(entry, "=")
+		if !found || name == "" || ref == "" {
+			return nil, fmt.Errorf("--image=%s: want NAME=REF or NAME=target:TARGET", entry)
+		}
+		if target, build := strings.CutPrefix(ref, "target:"); build {
+			targets[name] = target
+			continue
+		}
+		delete(targets, name)
+		existing[name] = ref
+	}
+	images, err := image.ForStage(ctx, cmd.OutOrStdout(), c, s.dir, targets)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(images, existing)
+	return images, nil
+}
+
+// target is the cluster to change: a foreign one that was allowed by name, else the harness's own,
+// which is brought up if it is not.
+func target(ctx context.Context, cmd *cobra.Command) (cluster.Cluster, error) {
+	c, err := cluster.Target(ctx)
+	if err != nil || c != nil {
+		return c, err
+	}
+	c, _, err = ensure(ctx, cmd)
+	return c, err
+}
+
+// withCluster runs a command of a stage against the cluster, holding its lock.
+func withCluster(cmd *cobra.Command, s *stage, run func(context.Context, cluster.Cluster) error) error {
+	ctx := cmd.Context()
+	unlock, err := cluster.Lock(ctx, cmd.OutOrStdout(), "", "harness "+cmd.Name()+" of "+filepath.Base(s.dir))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := target(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	return run(ctx, c)
+}

@@ -1,0 +1,162 @@
+// Package deploy applies a stage's kustomize configuration to a cluster, with the images that were
+// just built, and takes it away again. The stage's files stay as they are: what has to change for
+// one deployment is changed in a copy in memory.
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// Images maps the name of an image in the stage's configuration ("controller") to the reference to
+// use in its place.
+type Images map[string]string
+
+// Render builds STAGE/config/OVERLAY and returns the objects in the order in which they can be
+// applied. Each image is set where the configuration names it: in the `images:` of the
+// kustomization that lists it, else in the overlay's own. An image that is not in a container but in
+// an operator's environment is kustomize's to find: see 02-lolcow/config/manager/image_fields.yaml.
+func Render(stageDir, overlay string, images Images) ([]*unstructured.Unstructured, error) {
+	memory := filesys.MakeFsInMemory()
+	if err := copyTree(memory, filepath.Join(stageDir, "config")); err != nil {
+		return nil, err
+	}
+	if err := setImages(memory, "/config/"+overlay, images); err != nil {
+		return nil, err
+	}
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionLegacy // namespaces and CRDs first, webhooks last
+	result, err := krusty.MakeKustomizer(options).Run(memory, "/config/"+overlay)
+	if err != nil {
+		return nil, fmt.Errorf("building %s/config/%s: %w", filepath.Base(stageDir), overlay, err)
+	}
+	var out []*unstructured.Unstructured
+	for _, resource := range result.Resources() {
+		// By way of JSON: kustomize's own map has numbers of types that no deep copy knows.
+		text, err := resource.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("building %s/config/%s: %w", filepath.Base(stageDir), overlay, err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(text); err != nil {
+			return nil, fmt.Errorf("building %s/config/%s: %w", filepath.Base(stageDir), overlay, err)
+		}
+		out = append(out, object)
+	}
+	return out, nil
+}
+
+// copyTree copies a folder of this machine to /config in memory.
+func copyTree(memory filesys.FileSystem, dir string) error {
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		return memory.WriteFile("/config/"+filepath.ToSlash(relative), content)
+	})
+	if err != nil {
+		return fmt.Errorf("reading the configuration: %w", err)
+	}
+	return nil
+}
+
+// ImageNames returns the names of the images that the stage's kustomizations list, sorted.
+func ImageNames(stageDir string) ([]string, error) {
+	memory := filesys.MakeFsInMemory()
+	if err := copyTree(memory, filepath.Join(stageDir, "config")); err != nil {
+		return nil, err
+	}
+	var names []string
+	err := eachKustomization(memory, func(k *types.Kustomization) bool {
+		for _, image := range k.Images {
+			names = append(names, image.Name)
+		}
+		return false
+	})
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+func setImages(memory filesys.FileSystem, overlay string, images Images) error {
+	missing := maps.Clone(images)
+	err := eachKustomization(memory, func(k *types.Kustomization) bool {
+		changed := false
+		for i := range k.Images {
+			if ref, found := images[k.Images[i].Name]; found {
+				k.Images[i] = image(k.Images[i].Name, ref)
+				delete(missing, k.Images[i].Name)
+				changed = true
+			}
+		}
+		return changed
+	})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return editKustomization(memory, overlay+"/kustomization.yaml", func(k *types.Kustomization) bool {
+		for name, ref := range missing {
+			k.Images = append(k.Images, image(name, ref))
+		}
+		return true
+	})
+}
+
+// eachKustomization calls edit for every kustomization in memory.
+func eachKustomization(memory filesys.FileSystem, edit func(*types.Kustomization) bool) error {
+	return memory.Walk("/config", func(path string, info os.FileInfo, err error) error {
+		if err != nil || info.IsDir() || !slices.Contains(konfig.RecognizedKustomizationFileNames(), info.Name()) {
+			return err
+		}
+		return editKustomization(memory, path, edit)
+	})
+}
+
+// editKustomization changes a kustomization and writes it back if edit says so.
+func editKustomization(memory filesys.FileSystem, path string, edit func(*types.Kustomization) bool) error {
+	content, err := memory.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	k := &types.Kustomization{}
+	if err := yaml.Unmarshal(content, k); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	if !edit(k) {
+		return nil
+	}
+	if content, err = yaml.Marshal(k); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return memory.WriteFile(path, content)
+}
+
+// image splits a reference for kustomize: at the @ of a digest, else at the colon of a tag, which
+// is not that of a registry's port.
+func image(name, ref string) types.Image {
+	if repository, digest, found := strings.Cut(ref, "@"); found {
+		return types.Image{Name: name, NewName: repository, Digest: digest}
+	}
+	if i := strings.LastIndex(ref, ":"); i > strings.LastIndex(ref, "/") {
+		return types.Image{Name: name, NewName: ref[:i], NewTag: ref[i+1:]}
+	}
+	return types.Image{Name: name, NewName: ref}
+}

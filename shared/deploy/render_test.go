@@ -1,0 +1,118 @@
+package deploy
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const stage = "testdata/stage"
+
+// fingerprint is a hash of every file of a folder and its name.
+func fingerprint(t *testing.T, dir string) string {
+	t.Helper()
+	h := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(h, "%s %d %s", path, len(content), content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+func render(t *testing.T, overlay string, images Images) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := Render(stage, overlay, images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func manager(t *testing.T, objects []*unstructured.Unstructured) *appsv1.Deployment {
+	t.Helper()
+	i := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Deployment" })
+	if i < 0 {
+		t.Fatal("no Deployment was rendered")
+	}
+	d := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestRenderSetsImagesAndTouchesNoFile(t *testing.T) {
+	before := fingerprint(t, stage)
+	d := manager(t, render(t, "default", Images{
+		"controller": "example.com:5000/workbook/manager:abc",
+		"server":     "example.com/server@sha256:0123",
+		// Nothing lists this one, so it is added to the overlay.
+		"example.com/sidecar": "example.com/other:v2",
+	}))
+	containers := d.Spec.Template.Spec.Containers
+	for _, c := range []struct{ what, got, want string }{
+		{"the manager's image", containers[1].Image, "example.com:5000/workbook/manager:abc"},
+		{"an image that no kustomization lists", containers[0].Image, "example.com/other:v2"},
+		{"an image in a variable", containers[1].Env[0].Value, "example.com/server@sha256:0123"},
+		{"a variable that only looks like it", containers[1].Env[1].Value, "server room"},
+		{"the prefix", d.Name, "teapot-controller-manager"},
+		{"the namespace", d.Namespace, "teapot-system"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %s, want %s", c.what, c.got, c.want)
+		}
+	}
+	if after := fingerprint(t, stage); after != before {
+		t.Error("rendering changed the stage's files")
+	}
+}
+
+func TestRenderWithoutImagesLeavesThem(t *testing.T) {
+	d := manager(t, render(t, "default", nil))
+	if got := d.Spec.Template.Spec.Containers[1].Image; got != "controller:latest" {
+		t.Errorf("got %s, want controller:latest", got)
+	}
+}
+
+func TestRenderOrdersObjects(t *testing.T) {
+	var kinds []string
+	for _, object := range render(t, "default", nil) {
+		kinds = append(kinds, object.GetKind())
+	}
+	if want := []string{"Namespace", "CustomResourceDefinition", "Deployment"}; !slices.Equal(kinds, want) {
+		t.Errorf("got %v, want %v", kinds, want)
+	}
+}
+
+func TestImageNames(t *testing.T) {
+	names, err := ImageNames(stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"controller", "server"}; !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
+	}
+}
+
+func TestRenderSaysWhatIsMissing(t *testing.T) {
+	if _, err := Render(t.TempDir(), "default", nil); err == nil {
+		t.Error("a folder without config was rendered")
+	}
+	if _, err := Render(stage, "nowhere", nil); err == nil {
+		t.Error("an overlay that does not exist was rendered")
+	}
+}

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/operator"
+)
+
+// NodeURLs are the addresses of a node port, one for each node that runs pods. NodeGet reaches them
+// from everywhere; a browser on this machine does on Linux only, elsewhere use Forward.
+func (e *Env) NodeURLs(ctx context.Context, port int32) ([]string, error) {
+	nodes, err := e.Cluster.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var urls []string
+	for _, node := range nodes {
+		urls = append(urls, "http://"+net.JoinHostPort(node.Address, strconv.Itoa(int(port))))
+	}
+	return urls, nil
+}
+
+// NodeGet asks an address of NodeURLs, on a new connection each time. It fails only if there is no
+// answer; header may be nil.
+func (e *Env) NodeGet(ctx context.Context, url string, header http.Header) (status int, body string, err error) {
+	transport, err := cluster.NodeTransport(e.Cluster)
+	if err != nil {
+		return 0, "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, "", fmt.Errorf("asking %s: %w", url, err)
+	}
+	if header != nil {
+		request.Header = header
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, "", fmt.Errorf("asking %s: %w", url, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, "", fmt.Errorf("reading the answer of %s: %w", url, err)
+	}
+	return response.StatusCode, string(text), nil
+}
+
+// Forward makes a port of a pod reachable at 127.0.0.1:local, until stop is called.
+func (e *Env) Forward(ctx context.Context, namespace, pod string, port int) (local int, stop func(), err error) {
+	return operator.Forward(ctx, e.Config, namespace, pod, port)
+}
+
+// Token returns a token of a ServiceAccount, for Operator.Metrics.
+func (e *Env) Token(ctx context.Context, namespace, serviceAccount string) (string, error) {
+	return operator.Token(ctx, e.Config, namespace, serviceAccount)
+}

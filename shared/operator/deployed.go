@@ -1,0 +1,212 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/deploy"
+)
+
+// Deployed is an operator that runs as a Deployment in a cluster.
+type Deployed struct {
+	cfg      *rest.Config
+	clients  kubernetes.Interface
+	manifest *manifest
+	replicas int32
+}
+
+var _ Operator = &Deployed{}
+
+// InCluster returns a handle for the operator of a stage that is deployed in c.
+func InCluster(c cluster.Cluster, stageDir string) (*Deployed, error) {
+	objects, err := deploy.Render(stageDir, "default", nil)
+	if err != nil {
+		return nil, err
+	}
+	m, err := findManifest(objects)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := c.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	clients, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	d := &Deployed{cfg: cfg, clients: clients, manifest: m, replicas: 1}
+	if m.deployment.Spec.Replicas != nil {
+		d.replicas = *m.deployment.Spec.Replicas
+	}
+	return d, nil
+}
+
+// User is that of the ServiceAccount that the manifest names.
+func (d *Deployed) User() string { return d.manifest.user() }
+
+// Namespace is the one that the operator is deployed to.
+func (d *Deployed) Namespace() string { return d.manifest.deployment.Namespace }
+
+// ServiceAccount is the one that the manifest names.
+func (d *Deployed) ServiceAccount() string { return d.manifest.serviceAccount() }
+
+// Logs joins the logs of the manager's containers, the one before a restart of the container first.
+func (d *Deployed) Logs(ctx context.Context) (string, error) {
+	pods, err := d.pods(ctx)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, pod := range pods {
+		for _, previous := range []bool{true, false} {
+			log, err := d.clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+				Container: d.manifest.container.Name, Previous: previous,
+			}).DoRaw(ctx)
+			if previous && err != nil {
+				continue // most containers have no run before this one
+			}
+			if err != nil {
+				return text.String(), fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
+			}
+			text.Write(log)
+		}
+	}
+	return text.String(), nil
+}
+
+// Restart deletes the operator's pods as an eviction does, and waits for others.
+func (d *Deployed) Restart(ctx context.Context) error {
+	return d.replacePods(ctx, metav1.DeleteOptions{})
+}
+
+// Kill deletes the operator's pods without a moment to say goodbye, and waits for others.
+func (d *Deployed) Kill(ctx context.Context) error {
+	now := int64(0)
+	return d.replacePods(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now})
+}
+
+func (d *Deployed) replacePods(ctx context.Context, options metav1.DeleteOptions) error {
+	old, err := d.pods(ctx)
+	if err != nil {
+		return err
+	}
+	for _, pod := range old {
+		err := d.clients.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+		}
+	}
+	return d.waitPods(ctx, "the operator's new pod to be ready", func(pods []corev1.Pod) bool {
+		isOld := func(pod corev1.Pod) bool {
+			return slices.ContainsFunc(old, func(o corev1.Pod) bool { return o.UID == pod.UID })
+		}
+		return len(pods) == int(d.replicas) && !slices.ContainsFunc(pods, isOld) && !slices.ContainsFunc(pods, notReady)
+	})
+}
+
+// Stop scales the Deployment to 0 and waits until no pod is left.
+func (d *Deployed) Stop(ctx context.Context) error {
+	if err := scale(ctx, d.clients, d.manifest.deployment, 0); err != nil {
+		return err
+	}
+	return d.waitPods(ctx, "the operator's pods to be gone", func(pods []corev1.Pod) bool { return len(pods) == 0 })
+}
+
+// Start scales the Deployment to what its manifest says and waits until the pods are ready.
+func (d *Deployed) Start(ctx context.Context) error {
+	if err := scale(ctx, d.clients, d.manifest.deployment, d.replicas); err != nil {
+		return err
+	}
+	return d.waitPods(ctx, "the operator's pods to be ready", func(pods []corev1.Pod) bool {
+		return len(pods) == int(d.replicas) && !slices.ContainsFunc(pods, notReady)
+	})
+}
+
+// Metrics asks through a port forwarded to the first pod: the API server's proxy would take the
+// bearer token for itself.
+func (d *Deployed) Metrics(ctx context.Context, token string) (int, string, error) {
+	port, err := d.manifest.metricsPort()
+	if err != nil {
+		return 0, "", err
+	}
+	pods, err := d.pods(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	if len(pods) == 0 {
+		return 0, "", errors.New("asking for metrics: the operator has no pod")
+	}
+	local, stop, err := Forward(ctx, d.cfg, pods[0].Namespace, pods[0].Name, port)
+	if err != nil {
+		return 0, "", err
+	}
+	defer stop()
+	return getMetrics(ctx, local, token)
+}
+
+func (d *Deployed) pods(ctx context.Context) ([]corev1.Pod, error) {
+	selector := metav1.FormatLabelSelector(d.manifest.deployment.Spec.Selector)
+	list, err := d.clients.CoreV1().Pods(d.Namespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("listing the operator's pods: %w", err)
+	}
+	return list.Items, nil
+}
+
+func (d *Deployed) waitPods(ctx context.Context, what string, done func([]corev1.Pod) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		pods, err := d.pods(ctx)
+		return err == nil && done(pods), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, err)
+	}
+	return nil
+}
+
+func notReady(pod corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func scale(ctx context.Context, clients kubernetes.Interface, d *appsv1.Deployment, replicas int32) error {
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	_, err := clients.AppsV1().Deployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "harness"})
+	if err != nil {
+		return fmt.Errorf("scaling Deployment %s/%s to %d: %w", d.Namespace, d.Name, replicas, err)
+	}
+	return nil
+}
+
+// scaleIfThere scales the operator's Deployment, if it is in the cluster, and waits for 0 pods.
+func scaleIfThere(ctx context.Context, cfg *rest.Config, m *manifest, replicas int32) error {
+	clients, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	d := &Deployed{cfg: cfg, clients: clients, manifest: m}
+	err = scale(ctx, clients, m.deployment, replicas)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.waitPods(ctx, "the operator's pods to be gone", func(pods []corev1.Pod) bool { return len(pods) == 0 })
+}

@@ -1,0 +1,108 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/config"
+	"example.com/workbook/shared/deploy"
+	"example.com/workbook/shared/image"
+	"example.com/workbook/shared/step"
+)
+
+// Options say which operator to run as a local process, and against what.
+type Options struct {
+	Cluster  cluster.Cluster
+	StageDir string
+	Images   deploy.Images
+	// Log is the file that the operator's output is appended to.
+	Log string
+	// Output, if set, gets the operator's output too.
+	Output io.Writer
+	// Args follow the arguments of the manifest and win over them.
+	Args []string
+}
+
+// Run applies the stage's configuration without the operator's Deployment, so that its CRDs, its
+// ServiceAccount and its role are there, builds the operator for this machine and starts it with
+// the manifest's arguments and environment and a token of that ServiceAccount. If the Deployment is
+// in the cluster, it is scaled to 0: there must not be two writers.
+func Run(ctx context.Context, out io.Writer, o Options) (*Process, error) {
+	p := &Process{options: o}
+	objects, err := deploy.Render(o.StageDir, "default", o.Images)
+	if err != nil {
+		return nil, err
+	}
+	if p.manifest, err = findManifest(objects); err != nil {
+		return nil, err
+	}
+	stage := filepath.Base(absolute(o.StageDir))
+	err = step.Run(ctx, out, "building the operator of "+stage, func(ctx context.Context) error {
+		p.binary, err = image.Binary(ctx, o.StageDir, "manager", runtime.GOOS, runtime.GOARCH)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = step.Run(ctx, out, fmt.Sprintf("applying %d objects and starting the operator as %s", len(p.manifest.rest), p.manifest.user()), func(ctx context.Context) error {
+		if err := p.prepare(ctx, out, stage); err != nil {
+			return err
+		}
+		return p.Start(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepare makes the operator's surroundings in the cluster and its credentials on this machine.
+func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) error {
+	cfg, err := p.options.Cluster.RESTConfig()
+	if err != nil {
+		return err
+	}
+	if err := deploy.Apply(ctx, cfg, p.manifest.rest); err != nil {
+		return err
+	}
+	if err := deploy.WaitOwnable(ctx, cfg, p.manifest.rest); err != nil {
+		return err
+	}
+	if err := scaleIfThere(ctx, cfg, p.manifest, 0); err != nil {
+		return err
+	}
+	if err := p.endLeftover(ctx, out, stage); err != nil {
+		return err
+	}
+	token, err := Token(ctx, cfg, p.Namespace(), p.ServiceAccount())
+	if err != nil {
+		return err
+	}
+	repo, err := config.Repo()
+	if err != nil {
+		return err
+	}
+	p.kubeconfig = filepath.Join(repo, ".kube", "operator-"+stage)
+	if err := cluster.WriteTokenKubeconfig(p.kubeconfig, p.options.Cluster, token); err != nil {
+		return err
+	}
+	// Flags are given only to operators that have them.
+	help, err := exec.CommandContext(ctx, p.binary, "--help").CombinedOutput()
+	if err != nil && len(help) == 0 {
+		return fmt.Errorf("asking the operator for its flags: %w", err)
+	}
+	p.help = string(help)
+	return nil
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

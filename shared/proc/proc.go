@@ -1,0 +1,118 @@
+// Package proc names processes so exactly that another run of the harness can find and end them, and
+// only them.
+package proc
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+// Process names one process for later, also from another process. A pid alone would not do: the
+// system gives it to somebody else after a while.
+type Process struct {
+	Name string `json:"name"`
+	PID  int32  `json:"pid"`
+	// Created is the start time in milliseconds since 1970.
+	Created int64 `json:"created"`
+}
+
+func describe(ctx context.Context, p *process.Process) (Process, error) {
+	name, err := p.NameWithContext(ctx)
+	if err != nil {
+		return Process{}, fmt.Errorf("reading the name of process %d: %w", p.Pid, err)
+	}
+	created, err := p.CreateTimeWithContext(ctx)
+	if err != nil {
+		return Process{}, fmt.Errorf("reading the start time of process %d: %w", p.Pid, err)
+	}
+	return Process{Name: name, PID: p.Pid, Created: created}, nil
+}
+
+// Of names a running process.
+func Of(ctx context.Context, pid int) (Process, error) {
+	p, err := process.NewProcessWithContext(ctx, int32(pid))
+	if err != nil {
+		return Process{}, fmt.Errorf("finding process %d: %w", pid, err)
+	}
+	return describe(ctx, p)
+}
+
+// Children are the running processes that this one started.
+func Children(ctx context.Context) []Process {
+	me, err := process.NewProcessWithContext(ctx, int32(os.Getpid()))
+	if err != nil {
+		return nil
+	}
+	kids, err := me.ChildrenWithContext(ctx)
+	if err != nil {
+		return nil
+	}
+	var out []Process
+	for _, kid := range kids {
+		// One that ended meanwhile is of no interest.
+		if p, err := describe(ctx, kid); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Alive tells whether exactly this process still runs. Start times are compared with a tolerance of
+// one clock tick of the system that reports them.
+func (p Process) Alive(ctx context.Context) bool {
+	found, err := process.NewProcessWithContext(ctx, p.PID)
+	if err != nil {
+		return false
+	}
+	now, err := describe(ctx, found)
+	if err != nil || now.Name != p.Name || abs(now.Created-p.Created) > 20 {
+		return false
+	}
+	status, err := found.StatusWithContext(ctx)
+	return err != nil || !slices.Contains(status, process.Zombie)
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// End asks processes to end, in the order given, each after the one before it is gone; one that
+// takes longer than grace is killed. Processes that are gone already are skipped.
+func End(ctx context.Context, out io.Writer, procs []Process, grace time.Duration) error {
+	for _, p := range procs {
+		if !p.Alive(ctx) {
+			continue
+		}
+		if err := syscall.Kill(int(p.PID), syscall.SIGTERM); err != nil {
+			return fmt.Errorf("ending %s (pid %d): %w", p.Name, p.PID, err)
+		}
+		if p.Gone(ctx, grace) {
+			continue
+		}
+		fmt.Fprintf(out, "==> %s (pid %d) did not end within %s; killing it\n", p.Name, p.PID, grace)
+		if err := syscall.Kill(int(p.PID), syscall.SIGKILL); err != nil && p.Alive(ctx) {
+			return fmt.Errorf("killing %s (pid %d): %w", p.Name, p.PID, err)
+		}
+		if !p.Gone(ctx, grace) {
+			return fmt.Errorf("killing %s (pid %d): it is still there after %s", p.Name, p.PID, grace)
+		}
+	}
+	return nil
+}
+
+// Gone waits until the process has ended, and tells whether it did in time.
+func (p Process) Gone(ctx context.Context, limit time.Duration) bool {
+	deadline := time.Now().Add(limit)
+	for p.Alive(ctx) {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
+}
