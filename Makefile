@@ -1,0 +1,73 @@
+# What a reader types. Nothing is done here: the work is in the stages, in shared/ and in scripts/.
+# Needs Go, make (3.81 or later), git and a POSIX shell.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+HARNESS := .
+STAGES := $(wildcard 01-informers 02-lolcow 03-flux 04-goop)
+
+# With a stage among the goals, as in `make stage-2 e2e`, all other goals are that stage's own.
+GOAL_STAGES := $(filter stage-1 stage-2 stage-3 stage-4,$(MAKECMDGOALS))
+ifneq (,$(GOAL_STAGES))
+
+GOAL_STAGE := $(firstword $(GOAL_STAGES))
+.PHONY: $(MAKECMDGOALS)
+$(GOAL_STAGE): need-go
+	@MAKE='$(MAKE)' scripts/stage.sh $(GOAL_STAGE) $(filter-out $(GOAL_STAGE),$(MAKECMDGOALS))
+$(filter-out $(GOAL_STAGE),$(MAKECMDGOALS)):
+	@:
+
+else
+
+.PHONY: help
+help: ## this list
+	@echo 'make stage-2 e2e      stage 2 proven on a cluster, with all its set-up: begin here'
+	@echo 'make stage-N TARGET   any target of stage N; make stage-N-TARGET means the same,'
+	@echo '                      and make stage-N lists the targets'
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile scripts/harness.mk | \
+		while IFS='	' read -r name text; do printf '%-21s %s\n' "make $$name" "$$text"; done
+
+stage-%: need-go
+	@rest='$*'; MAKE='$(MAKE)' scripts/stage.sh "stage-$${rest%%-*}" "$${rest#*-}"
+
+.PHONY: test
+test: need-go ## unit tests, and tests against a real API server, of every module
+	@HARNESS='$(HARNESS)' MAKE='$(MAKE)' scripts/test.sh $(STAGES)
+
+.PHONY: e2e
+e2e: need-go ## every stage on a cluster; CLUSTER=kind or CLUSTER=embedded says which
+	@for stage in $(STAGES); do $(MAKE) -C $$stage e2e || exit 1; done
+
+.PHONY: lint
+lint: need-go ## golangci-lint over every module, shfmt over the scripts, actionlint
+	@scripts/lint.sh
+
+CHECKS := $(patsubst scripts/%.sh,%,$(sort $(wildcard scripts/verify-*.sh)))
+
+.PHONY: verify
+verify: $(CHECKS) ## generated files, versions, links, and that each module builds alone
+
+.PHONY: $(CHECKS)
+$(CHECKS): need-go
+	@scripts/$@.sh
+	@echo 'ok   $@'
+
+.PHONY: snippets
+snippets: need-go ## copy the code that the Markdown files show from where it is
+	@scripts/verify-snippets.sh -w
+
+.PHONY: check
+check: lint verify test ## lint, verify and test: all but e2e
+
+.PHONY: vuln
+vuln: need-go ## known vulnerabilities in what the modules use; asks vuln.go.dev
+	@scripts/vuln.sh
+
+# The program reads the variables of the command line from its environment.
+.PHONY: starter
+starter: need-go ## a stage as your own project; without variables it says how
+	@go run ./scripts/starter
+
+endif
+
+include scripts/harness.mk

@@ -1,0 +1,39 @@
+# What the harness does for every Makefile that includes this one. HARNESS is the folder that holds
+# shared/ and scripts/.
+harness = go -C $(HARNESS)/shared run ./cmd/harness
+
+ifeq (,$(GOAL_STAGES))
+
+.PHONY: doctor
+doctor: need-go ## what this machine has and lacks, and what each lack costs
+	@$(harness) doctor
+
+.PHONY: cluster
+cluster: need-go ## a cluster, and leave it up; CLUSTER=kind or CLUSTER=embedded says which
+	@$(harness) cluster up
+
+.PHONY: cluster-delete
+cluster-delete: need-go ## end the cluster and all that belongs to it
+	@$(harness) cluster delete
+
+.PHONY: env
+env: need-go ## eval "$(make env)" points kubectl at the cluster
+	@$(harness) env
+
+.PHONY: kubectl
+kubectl: need-go ## put a kubectl into the cache, if this machine has none
+	@$(harness) kubectl
+
+.PHONY: engine
+engine: ## install and start Docker (Debian and Ubuntu, as root)
+	@$(HARNESS)/scripts/engine.sh
+
+.PHONY: node-image
+node-image: need-go ## have the node image of kind: pulled if it can be, else built
+	@$(HARNESS)/scripts/node-image.sh
+
+endif
+
+.PHONY: need-go
+need-go:
+	@command -v go >/dev/null 2>&1 || { echo 'go is missing: install Go 1.26 or later from https://go.dev/dl and put it on your PATH' >&2; exit 1; }

@@ -1,0 +1,152 @@
+// Command starter copies a stage of the workbook out as a project of the reader's own, with the
+// harness inside and with every name of the stage replaced. `make starter` runs it; the options come
+// from the environment (see usage).
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"go/token"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, optionsFromEnv())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starter:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	repo, err := repository(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.check(repo); err != nil {
+		return err
+	}
+	s, err := findStage(ctx, repo, o.Stage)
+	if err != nil {
+		return err
+	}
+	if err := produce(ctx, repo, o, s); err != nil {
+		return err
+	}
+	fmt.Printf("%s is ready: %s, API group %s. Its README.md says how to go on.\n", o.Dest, o.Kind, o.Domain)
+	if !o.Verify {
+		return nil
+	}
+	return verify(ctx, repo, o)
+}
+
+// repository is the root of the repository that this is run in.
+func repository(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the repository, which must be a git clone: %w", err)
+	}
+	return filepath.Clean(strings.TrimSpace(string(out))), nil
+}
+
+// produce writes the copy beside Dest and moves it there when it is complete: if anything fails,
+// nothing is left.
+func produce(ctx context.Context, repo string, o options, s *stage) (err error) {
+	keep, err := compile(s.hints.Keep)
+	if err != nil {
+		return fmt.Errorf("%s/hack/starter.yaml: %w", s.dir, err)
+	}
+	r := newRenamer(s.names(o), keep)
+	if err := free(repo, o, s, r); err != nil {
+		return err
+	}
+	origins, err := plan(ctx, repo, s)
+	if err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(o.Dest), "."+filepath.Base(o.Dest)+".starter-")
+	if err != nil {
+		return fmt.Errorf("creating a folder beside DEST: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	if err := os.Chmod(temp, 0o755); err != nil {
+		return fmt.Errorf("creating a folder beside DEST: %w", err)
+	}
+	from, err := write(repo, temp, o, s, r, origins)
+	if err != nil {
+		return err
+	}
+	if err := writeReadme(temp, o, s); err != nil {
+		return err
+	}
+	// Generated files list things by name, and the names have changed.
+	if err := command(ctx, temp, "make", "generate", "manifests"); err != nil {
+		return err
+	}
+	left, err := leftovers(temp, r, from)
+	if err != nil {
+		return fmt.Errorf("looking for old names: %w", err)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("old names are left, which is a mistake of %s or of its hack/starter.yaml:\n  %s", s.dir, strings.Join(left, "\n  "))
+	}
+	if err := os.Remove(o.Dest); err != nil && !errors.Is(err, os.ErrNotExist) { // it is empty
+		return fmt.Errorf("replacing the empty DEST: %w", err)
+	}
+	if err := os.Rename(temp, o.Dest); err != nil {
+		return fmt.Errorf("moving the copy to DEST: %w", err)
+	}
+	return nil
+}
+
+// free refuses a kind whose name means something else in Go or in the stage.
+func free(repo string, o options, s *stage, r *renamer) error {
+	if token.IsKeyword(strings.ToLower(o.Kind)) {
+		return fmt.Errorf("KIND=%s: %s is a word of Go; choose another", o.Kind, strings.ToLower(o.Kind))
+	}
+	use, err := taken(repo, s, r)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", s.dir, err)
+	}
+	if use != "" {
+		return fmt.Errorf("KIND=%s: %s; choose another", o.Kind, use)
+	}
+	return nil
+}
+
+// command runs a program in dir, outside of any workspace. Its output is shown only if it fails.
+func command(ctx context.Context, dir string, words ...string) error {
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(cleanEnv(), "GOWORK=off")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(words, " "), err, output.String())
+	}
+	return nil
+}
+
+// cleanEnv is the environment without what `make starter` was told: make hands the variables of its
+// command line to every make below it.
+func cleanEnv() []string {
+	var out []string
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		switch name {
+		case "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "MAKELEVEL", "STAGE", "DEST", "MODULE", "DOMAIN", "KIND", "VERIFY", "HARNESS":
+		default:
+			out = append(out, variable)
+		}
+	}
+	return out
+}

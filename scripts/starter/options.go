@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/mod/module"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const usage = `make starter copies a stage out as a project of your own:
+
+  make starter STAGE=2 DEST=../my-op MODULE=github.com/me/my-op DOMAIN=me.dev KIND=Teapot
+
+  STAGE   the stage to start from, 1 to 4
+  DEST    the folder to write, which must not exist or be empty
+  MODULE  the Go module path of your project
+  DOMAIN  the domain of your API group
+  KIND    the kind that your operator looks after, in CamelCase
+  VERIFY  set to 1 to build, test and run the result on a cluster afterwards`
+
+// options are what the reader asks for.
+type options struct {
+	Stage  string
+	Dest   string
+	Module string
+	Domain string
+	Kind   string
+	Verify bool
+}
+
+func optionsFromEnv() options {
+	return options{
+		Stage:  os.Getenv("STAGE"),
+		Dest:   os.Getenv("DEST"),
+		Module: os.Getenv("MODULE"),
+		Domain: os.Getenv("DOMAIN"),
+		Kind:   os.Getenv("KIND"),
+		Verify: os.Getenv("VERIFY") != "" && os.Getenv("VERIFY") != "0",
+	}
+}
+
+// check says everything that is wrong with the options, in the reader's words. It makes Dest an
+// absolute path. repo is the repository, which must not hold the copy: its workspace would claim it.
+func (o *options) check(repo string) error {
+	var missing []string
+	for _, option := range []struct{ name, value string }{
+		{"STAGE", o.Stage}, {"DEST", o.Dest}, {"MODULE", o.Module}, {"DOMAIN", o.Domain}, {"KIND", o.Kind},
+	} {
+		if option.value == "" {
+			missing = append(missing, option.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s missing\n\n%s", strings.Join(missing, ", "), usage)
+	}
+	return errors.Join(o.checkDest(repo), o.checkModule(), o.checkDomain(), o.checkKind())
+}
+
+func (o *options) checkDest(repo string) error {
+	dest := o.Dest
+	// Not every shell expands the tilde of an argument such as DEST=~/my-op.
+	if rest, found := strings.CutPrefix(dest, "~/"); found {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return fmt.Errorf("DEST=%s: %w", o.Dest, err)
+		}
+		dest = filepath.Join(home, rest)
+	}
+	dest, err := filepath.Abs(dest)
+	if err != nil {
+		return fmt.Errorf("DEST=%s: %w", o.Dest, err)
+	}
+	if dest == repo || strings.HasPrefix(dest, repo+string(filepath.Separator)) {
+		return fmt.Errorf("DEST=%s is inside this repository: choose a folder outside of %s", o.Dest, repo)
+	}
+	entries, err := os.ReadDir(dest)
+	switch {
+	case err == nil && len(entries) > 0:
+		return fmt.Errorf("DEST=%s is not empty: choose a folder that does not exist or is empty", o.Dest)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("DEST=%s cannot be used: %w", o.Dest, err)
+	}
+	if parent, err := os.Stat(filepath.Dir(dest)); err != nil || !parent.IsDir() {
+		return fmt.Errorf("DEST=%s: there is no folder %s to put it in", o.Dest, filepath.Dir(dest))
+	}
+	o.Dest = dest
+	return nil
+}
+
+func (o *options) checkModule() error {
+	if err := module.CheckPath(o.Module); err != nil {
+		return fmt.Errorf("MODULE=%s is not a module path such as github.com/me/my-op: %w", o.Module, err)
+	}
+	return nil
+}
+
+func (o *options) checkDomain() error {
+	if problems := validation.IsDNS1123Subdomain(o.Domain); len(problems) > 0 {
+		return fmt.Errorf("DOMAIN=%s is not a domain such as me.dev: %s", o.Domain, problems[0])
+	}
+	if !strings.Contains(o.Domain, ".") {
+		return fmt.Errorf("DOMAIN=%s needs a dot, as in me.dev: it becomes an API group", o.Domain)
+	}
+	if regexp.MustCompile(`(^|\.)(k8s|kubernetes)\.io$`).MatchString(o.Domain) {
+		return fmt.Errorf("DOMAIN=%s belongs to Kubernetes: the API server refuses such a group without an approval", o.Domain)
+	}
+	return nil
+}
+
+// maxKind leaves room for the longest name that is made of the kind, the metrics Service
+// KIND-controller-manager-metrics-service: a name of a Service has at most 63 characters.
+const maxKind = 63 - len("-controller-manager-metrics-service")
+
+var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+func (o *options) checkKind() error {
+	switch {
+	case !camelCase.MatchString(o.Kind) || strings.ToUpper(o.Kind) == o.Kind:
+		return fmt.Errorf("KIND=%s is not in CamelCase: begin with a capital and use letters and digits only, as in Teapot or TeaPot", o.Kind)
+	case len(o.Kind) > maxKind:
+		return fmt.Errorf("KIND=%s is too long: names are made of it, so it has at most %d characters", o.Kind, maxKind)
+	case strings.HasSuffix(o.Kind, "List"):
+		return fmt.Errorf("KIND=%s ends in List: that is how Kubernetes names a list of a kind", o.Kind)
+	}
+	return nil
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// project is what clusters and caches of the copy are called: the last part of the module path, as
+// far as a cluster's name can hold it.
+func (o *options) project() string {
+	prefix, _, _ := module.SplitPathVersion(o.Module)
+	name := notInNames.ReplaceAllString(strings.ToLower(prefix[strings.LastIndex(prefix, "/")+1:]), "-")
+	if len(name) > 40 {
+		name = name[:40]
+	}
+	return strings.Trim(name, "-")
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+//go:embed readme.md.tmpl
+var readme string
+
+// writeReadme gives the copy a README of its own: the stage's speaks of the workbook.
+func writeReadme(dest string, o options, s *stage) error {
+	kinds := []string{}
+	for _, resource := range s.Resources {
+		kinds = append(kinds, s.renamedKind(resource.Kind, o.Kind))
+	}
+	values := map[string]any{
+		"Project": o.project(),
+		"Kind":    o.Kind,
+		"Kinds":   strings.Join(kinds, " and "),
+		"Plural":  plural(strings.ToLower(o.Kind)),
+		"Group":   group(map[bool]string{true: strings.ToLower(o.Kind)}[s.Resources[0].Group != ""], o.Domain),
+		"Version": s.Resources[0].Version,
+		"Harness": harness,
+	}
+	file, err := os.Create(filepath.Join(dest, "README.md"))
+	if err != nil {
+		return fmt.Errorf("writing the README: %w", err)
+	}
+	defer file.Close()
+	if err := template.Must(template.New("README.md").Parse(readme)).Execute(file, values); err != nil {
+		return fmt.Errorf("writing the README: %w", err)
+	}
+	return file.Close()
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// leftovers reads a finished copy and reports every old name of the stage that is still in it. It
+// looks for the letters of a name, in any case and with anything around them, so that it does not
+// share the renamer's idea of where a name begins and ends. from says where each file comes from.
+func leftovers(dest string, r *renamer, from map[string]origin) ([]string, error) {
+	old := oldNames(r)
+	if old == nil {
+		return nil, nil
+	}
+	ours := newNames(r)
+	var found []string
+	report := func(source, what, text string) {
+		if old.MatchString(text) && old.MatchString(ours.ReplaceAllString(r.withoutKept(source, text), " ")) {
+			found = append(found, fmt.Sprintf("%s: %s", what, strings.TrimSpace(text)))
+		}
+	}
+	err := filepath.WalkDir(dest, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, _ := filepath.Rel(dest, file)
+		relative = filepath.ToSlash(relative)
+		if entry.IsDir() && slices.Contains([]string{".git", ".kube", "_artifacts", "bin"}, path.Base(relative)) {
+			return fs.SkipDir
+		}
+		report(from[relative].name, relative, path.Base(relative))
+		if entry.IsDir() || path.Base(relative) == "go.sum" || relative == "LICENSE" {
+			return nil
+		}
+		content, err := os.ReadFile(file)
+		if err != nil || bytes.IndexByte(content, 0) >= 0 {
+			return err
+		}
+		for i, line := range strings.Split(string(content), "\n") {
+			report(from[relative].name, fmt.Sprintf("%s:%d", relative, i+1), line)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// oldNames matches what must not be left, or is nil if the new names are the old ones.
+func oldNames(r *renamer) *regexp.Regexp {
+	var parts []string
+	for _, n := range r.names {
+		switch {
+		case n.style == phrase || n.old == n.new:
+		case n.style == address:
+			parts = append(parts, regexp.QuoteMeta(n.old))
+		case len(n.old) >= 5: // long enough not to be a part of other words
+			parts = append(parts, `(?i:`+regexp.QuoteMeta(n.old)+`)`)
+		default:
+			parts = append(parts, `\b`+n.old+`|`+n.old+`\b`)
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return regexp.MustCompile(strings.Join(parts, "|"))
+}
+
+// newNames matches what the names have become: a module may well be called github.com/me/lolcow.
+func newNames(r *renamer) *regexp.Regexp {
+	var parts []string
+	for _, n := range r.names {
+		for _, s := range []string{n.new, n.beforeCapital} {
+			if s != "" {
+				parts = append(parts, regexp.QuoteMeta(s))
+			}
+		}
+	}
+	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
+	return regexp.MustCompile(strings.Join(parts, "|"))
+}
+
+// withoutKept blanks out what a rule keeps in a file. What a rule says of the part of the file is
+// ignored: a line does not tell.
+func (r *renamer) withoutKept(file, s string) string {
+	for _, rule := range r.keep {
+		if len(rule.Files) == 0 || anyOf(rule.Files, file, matchesFile) {
+			s = rule.pattern.ReplaceAllString(s, " ")
+		}
+	}
+	return s
+}
+
+// taken returns which of the new names the stage uses for something else already: two things of one
+// name would make a copy that does not build, or one that means something else.
+func taken(repo string, s *stage, r *renamer) (string, error) {
+	want := map[string]bool{}
+	for _, n := range r.names {
+		if n.old != n.new && (n.style == camel || n.style == lower) {
+			want[n.new] = true
+		}
+	}
+	for _, n := range r.names { // a name of the stage is free: it is about to go
+		delete(want, n.old)
+	}
+	for _, file := range s.files {
+		if strings.HasPrefix(file, "exercises/") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(repo, s.dir, file))
+		if err != nil {
+			return "", err
+		}
+		for _, used := range usedNames(file, content) {
+			if want[used] {
+				return fmt.Sprintf("%s is used in %s/%s already", used, s.dir, file), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// usedNames lists the identifiers of a Go file, and the values of a manifest.
+func usedNames(file string, content []byte) []string {
+	var out []string
+	switch path.Ext(file) {
+	case ".go":
+		tree, err := parser.ParseFile(token.NewFileSet(), file, content, parser.SkipObjectResolution)
+		if err != nil {
+			return nil // reported where the file is renamed
+		}
+		ast.Inspect(tree, func(node ast.Node) bool {
+			if identifier, isIdentifier := node.(*ast.Ident); isIdentifier {
+				out = append(out, identifier.Name)
+			}
+			return true
+		})
+	case ".yaml":
+		fields, err := scalars(content)
+		if err != nil {
+			return nil // reported where the file is renamed
+		}
+		for _, f := range fields {
+			line, _, _ := bytes.Cut(content[f.start:], []byte("\n"))
+			out = append(out, strings.Trim(string(line), `"' :`))
+		}
+	}
+	return out
+}

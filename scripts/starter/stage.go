@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"sigs.k8s.io/yaml"
+)
+
+// stage is what a stage says of itself: in its PROJECT and go.mod, and in hack/starter.yaml where
+// these do not say all.
+type stage struct {
+	dir    string // its folder in the repository, such as 02-lolcow
+	files  []string
+	module string
+
+	ProjectName string     `json:"projectName"`
+	Domain      string     `json:"domain"`
+	Resources   []resource `json:"resources"`
+
+	hints hints
+}
+
+// resource is a kind of the stage, as PROJECT lists it.
+type resource struct {
+	Kind    string `json:"kind"`
+	Group   string `json:"group"`
+	Domain  string `json:"domain"`
+	Version string `json:"version"`
+}
+
+// hints is hack/starter.yaml: what cannot be known from PROJECT.
+type hints struct {
+	// Keep says what looks like a name of the stage and is not.
+	Keep []keepRule `json:"keep"`
+	// Names are further names of the stage's own, and what becomes of them; {kind} in a new name is
+	// the new kind in small letters.
+	Names map[string]string `json:"names"`
+	// Drop lists what makes no sense in a copy, as patterns like those of keep.
+	Drop []string `json:"drop"`
+}
+
+// findStage reads stage number of the repository.
+func findStage(ctx context.Context, repo, number string) (*stage, error) {
+	found, err := filepath.Glob(filepath.Join(repo, "0"+number+"-*", "go.mod"))
+	if err != nil || len(number) != 1 || len(found) != 1 {
+		return nil, fmt.Errorf("STAGE=%s: there is no such stage; there are %s", number, strings.Join(stageNumbers(repo), ", "))
+	}
+	dir := filepath.Base(filepath.Dir(found[0]))
+	s := &stage{dir: dir}
+	for _, part := range []struct {
+		file string
+		into any
+	}{{"PROJECT", s}, {"hack/starter.yaml", &s.hints}} {
+		content, err := os.ReadFile(filepath.Join(repo, dir, part.file))
+		if errors.Is(err, os.ErrNotExist) && part.file != "PROJECT" {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", dir, err)
+		}
+		if err := yaml.Unmarshal(content, part.into); err != nil {
+			return nil, fmt.Errorf("reading %s/%s: %w", dir, part.file, err)
+		}
+	}
+	if len(s.Resources) == 0 {
+		return nil, fmt.Errorf("%s/PROJECT lists no resource", dir)
+	}
+	content, err := os.ReadFile(found[0])
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dir, err)
+	}
+	s.module = modfile.ModulePath(content)
+	s.files, err = tracked(ctx, repo, dir)
+	return s, err
+}
+
+func stageNumbers(repo string) []string {
+	found, _ := filepath.Glob(filepath.Join(repo, "0[1-4]-*", "go.mod"))
+	var out []string
+	for _, file := range found {
+		out = append(out, filepath.Base(filepath.Dir(file))[1:2])
+	}
+	return out
+}
+
+// tracked lists the files below a folder of the repository that git tracks, relative to the folder.
+func tracked(ctx context.Context, repo, dir string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "git", "ls-files", "-z", "--", ".")
+	cmd.Dir = filepath.Join(repo, dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the tracked files of %s: %w: %s", dir, err, strings.TrimSpace(stderr.String()))
+	}
+	files := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+	if len(files) == 0 {
+		return nil, fmt.Errorf("git tracks no file of %s: add and commit it first", dir)
+	}
+	return files, nil
+}
+
+// primary is the kind that the others are named after: Flux of Flux and FluxSetup.
+func (s *stage) primary() string {
+	primary := s.Resources[0].Kind
+	for _, resource := range s.Resources {
+		if len(resource.Kind) < len(primary) {
+			primary = resource.Kind
+		}
+	}
+	return primary
+}
+
+// renamedKind is what becomes of one of the stage's kinds: FluxSetup follows Flux, and a kind that is
+// not named after the primary one keeps its name.
+func (s *stage) renamedKind(kind, to string) string {
+	if rest, follows := strings.CutPrefix(kind, s.primary()); follows {
+		return to + rest
+	}
+	return kind
+}
+
+// group is a resource's API group, as kubebuilder puts it together.
+func group(prefix, domain string) string { return strings.Trim(prefix+"."+domain, ".") }
+
+// names returns every name of the stage's own and what the options make of it.
+func (s *stage) names(o options) []name {
+	repoModule := path.Dir(s.module)
+	harness := o.Module + "/hack/harness"
+	names := []name{
+		{old: s.module, new: o.Module, style: address},
+		{old: repoModule + "/shared", new: harness + "/shared", style: address},
+		{old: repoModule + "/scripts", new: harness + "/scripts", style: address},
+		{old: repoModule + "/components", new: harness + "/scripts/components", style: address},
+		{old: repoModule, new: o.Module, style: address},
+		{old: s.dir, new: o.project(), style: address},
+		{old: "make stage-" + s.dir[1:2] + " ", new: "make ", style: phrase},
+		{old: "make stage-" + s.dir[1:2] + "-", new: "make ", style: phrase},
+	}
+	// The harness and the stage speak of the repository that they are part of.
+	names = append(names, word("Workbook", "Project")...)
+
+	for _, resource := range s.Resources {
+		to := s.renamedKind(resource.Kind, o.Kind)
+		names = append(names, kindNames(resource.Kind, to)...)
+
+		oldGroup, newGroup := group(resource.Group, resource.Domain), o.Domain
+		if resource.Group != "" {
+			newGroup = group(strings.ToLower(o.Kind), o.Domain)
+			names = append(names, name{old: resource.Group, new: strings.ToLower(o.Kind), style: lower})
+		}
+		names = append(names,
+			name{old: oldGroup, new: newGroup, style: address},
+			// kubebuilder's habit for the import of an API package.
+			name{old: letters(oldGroup) + resource.Version, new: letters(newGroup) + resource.Version, style: lower})
+	}
+	if s.ProjectName != "" && s.ProjectName != strings.ToLower(s.primary()) {
+		names = append(names, name{old: s.ProjectName, new: o.project(), style: lower})
+	}
+	for old, to := range s.hints.Names {
+		names = append(names, name{old: old, new: strings.ReplaceAll(to, "{kind}", strings.ToLower(o.Kind)), style: lower})
+	}
+	// The first of two equal names counts: a group is often called like the kind.
+	seen := map[string]bool{}
+	return slices.DeleteFunc(names, func(n name) bool {
+		again := seen[n.old]
+		seen[n.old] = true
+		return again
+	})
+}
+
+func letters(domain string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '.' || r == '-' {
+			return -1
+		}
+		return r
+	}, domain)
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+//go:embed testdata/repo.txtar
+var repoArchive []byte
+
+// newRepo is a repository with one small stage of two kinds, as git clones it.
+func newRepo(t *testing.T) string {
+	t.Helper()
+	repo := filepath.Join(t.TempDir(), "repo")
+	for _, file := range txtar.Parse(repoArchive).Files {
+		put(t, filepath.Join(repo, file.Name), string(file.Data))
+	}
+	git(t, repo, "init", "--quiet")
+	git(t, repo, "add", "--all")
+	return repo
+}
+
+func git(t *testing.T, repo string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = repo
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+func put(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func optionsFor(repo string) options {
+	return options{
+		Stage: "3", Dest: filepath.Join(filepath.Dir(repo), "dest", "my-op"),
+		Module: "github.com/me/my-op", Domain: "me.dev", Kind: "Teapot",
+	}
+}
+
+// start runs the whole program but for the verification.
+func start(t *testing.T, repo string, o options) error {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(o.Dest), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(repo)
+	return run(t.Context(), o)
+}
+
+// files reads all files below dir.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(file string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(file)
+		name, _ := filepath.Rel(dir, file)
+		out[filepath.ToSlash(name)] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestStarter(t *testing.T) {
+	repo := newRepo(t)
+	put(t, filepath.Join(repo, "03-flux", "untracked.go"), "package flux")
+	o := optionsFor(repo)
+	if err := start(t, repo, o); err != nil {
+		t.Fatal(err)
+	}
+	got := files(t, o.Dest)
+
+	var names []string
+	for name := range got {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	want := []string{
+		".gitignore", ".golangci.yml", "LICENSE", "Makefile", "PROJECT", "README.md",
+		"api/v1alpha1/teapotsetup_types.go", "config/samples/teapot.yaml", "go.mod",
+		"hack/harness/scripts/harness.mk", "hack/harness/shared/config/harness.env", "hack/harness/shared/go.mod",
+		"internal/controller/broker.go", "test/e2e/go.mod",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("files:\n got %q\nwant %q", names, want)
+	}
+	for file, parts := range map[string][]string{
+		"Makefile":                               {"HARNESS ?= hack/harness\n"},
+		"PROJECT":                                {"domain: me.dev\n", "projectName: teapot\n", "kind: TeapotSetup\n", "repo: github.com/me/my-op\n"},
+		"README.md":                              {"# my-op\n", "Teapot and TeapotSetup", "`me.dev/v1alpha1`", "kubectl get teapots\n"},
+		"api/v1alpha1/teapotsetup_types.go":      {"type TeapotSetup struct", "shortName=teas", "shortName=tea\n", "type Teapot struct"},
+		"config/samples/teapot.yaml":             {"apiVersion: me.dev/v1alpha1\n", "name: teapot-sample\n", "command: flux start\n"},
+		"internal/controller/broker.go":          {`exec.Command("flux", "start")`, `"FLUX_URI"`, `"broker.toml"`, `"teapot-config"`, "newTeapotBroker"},
+		"test/e2e/go.mod":                        {"module github.com/me/my-op/test/e2e\n", "hack/harness/shared => ../../hack/harness/shared\n"},
+		"hack/harness/shared/config/harness.env": {"PROJECT=my-op\n"},
+		"hack/harness/shared/go.mod":             {"module github.com/me/my-op/hack/harness/shared\n"},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(got[file], part) {
+				t.Errorf("%s does not hold %q:\n%s", file, part, got[file])
+			}
+		}
+	}
+}
+
+func TestStarterLeavesNothingWhenItFails(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*options)
+		files  map[string]string // added to the stage
+		want   string            // part of the error
+	}{
+		{name: "an unknown stage", change: func(o *options) { o.Stage = "7" }, want: "STAGE=7"},
+		{name: "a bad kind", change: func(o *options) { o.Kind = "tea" }, want: "CamelCase"},
+		{name: "a kind that the stage uses", change: func(o *options) { o.Kind = "Broker" }, want: "broker is used"},
+		{name: "a kind that is a word of Go", change: func(o *options) { o.Kind = "Func" }, want: "a word of Go"},
+		{name: "a generator that fails", files: map[string]string{
+			"Makefile": "HARNESS ?= ..\ngenerate:\n\t@echo no luck; exit 1\n",
+		}, want: "no luck"},
+		{name: "a name that the renamer does not see", files: map[string]string{"api/v1alpha1/myfluxsetup.txt": "x"}, want: "old names are left"},
+		{name: "a file of Go that is none", files: map[string]string{"internal/controller/broker.go": "x"}, want: "broker.go"},
+		{name: "a rule that is none", files: map[string]string{"hack/starter.yaml": "keep: [{match: '('}]"}, want: "hack/starter.yaml"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			repo := newRepo(t)
+			for file, content := range tt.files {
+				put(t, filepath.Join(repo, "03-flux", file), content)
+			}
+			git(t, repo, "add", "--all")
+			o := optionsFor(repo)
+			if tt.change != nil {
+				tt.change(&o)
+			}
+			err := start(t, repo, o)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, want one with %q", err, tt.want)
+			}
+			entries, err := os.ReadDir(filepath.Dir(o.Dest))
+			if err != nil || len(entries) > 0 {
+				t.Errorf("it left %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+func TestStarterFillsAnEmptyFolder(t *testing.T) {
+	repo := newRepo(t)
+	o := optionsFor(repo)
+	if err := os.MkdirAll(o.Dest, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(t, repo, o); err != nil {
+		t.Fatal(err)
+	}
+	if len(files(t, o.Dest)) == 0 {
+		t.Error("it is still empty")
+	}
+}
+
+// A name that is written as in the stage, but belongs to the new module, is not a leftover.
+func TestStarterMayBeCalledLikeTheStage(t *testing.T) {
+	repo := newRepo(t)
+	o := optionsFor(repo)
+	o.Module = "github.com/me/fluxsetup-operator"
+	o.Kind = "FluxSetups"
+	if err := start(t, repo, o); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# verify-standalone.sh: each module builds, vets and is tidy without the workspace, and each stage
+# does so as a copy in a folder of its own.
+set -eu
+cd "$(dirname "$0")/.."
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+export GOWORK=off
+failed=0
+
+# sound NAME DIR: the three checks, with one line for the reader if one fails.
+sound() {
+  for check in 'build -o /dev/null ./...' 'vet ./...' 'mod tidy -diff'; do
+    # shellcheck disable=SC2086 # the words of the check are arguments
+    if ! go -C "$2" $check >"$copy/log" 2>&1; then
+      echo "$1: go $check fails without the workspace:" >&2
+      cat "$copy/log" >&2
+      failed=1
+      return
+    fi
+  done
+}
+
+for stage in 0[1-4]-*; do
+  [ -f "$stage/go.mod" ] || continue
+  scripts/copy-tree.sh "$stage" "$copy/$stage"
+  sound "a copy of $stage" "$copy/$stage"
+done
+for module in $(GOWORK='' go list -m -f '{{.Dir}}'); do
+  sound "$module" "$module"
+done
+exit "$failed"
