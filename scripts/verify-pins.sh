@@ -54,6 +54,7 @@ same 'Kubernetes' "$KUBERNETES_VERSION" harness.env \
 # shellcheck disable=SC2153
 same 'etcd' "$ETCD_VERSION" harness.env \
   "$(version scripts/components/etcd/go.mod go.etcd.io/etcd/server/v3)" scripts/components/etcd/go.mod
+same 'kwok' "$KWOK_VERSION" harness.env "$(version shared/go.mod sigs.k8s.io/kwok)" shared/go.mod
 for test in $(files '0[1-4]-*.go' | xargs grep -l 'kubernetesVersion = ' 2>/dev/null || true); do
   same 'Kubernetes' "$KUBERNETES_VERSION" harness.env "$(sed -n 's/.*kubernetesVersion = "\(.*\)"/\1/p' "$test")" "$test"
 done

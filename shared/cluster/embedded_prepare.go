@@ -4,8 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -28,26 +26,11 @@ const ManualPodAnnotation = "harness.example.com/manual-pod"
 // too soon for a test to annotate it.
 const ManualPodsLabel = "harness.example.com/manual-pods"
 
-// manualStages are what kwok does to nodes and pods: the stages node/fast, node/heartbeat and
-// pod/fast of its own module with one condition more, for ManualPodAnnotation. They are kept here
-// and not read from the module, so that a start needs no module cache and no network.
-//
-//go:embed stages.yaml
-var manualStages string
-
 //go:embed manual-pods.yaml
 var manualPolicy string
 
 // prepareTimeout bounds the time from an API server that answers to a cluster that takes pods.
 const prepareTimeout = time.Minute
-
-func writeStages(_ context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "stages.yaml")
-	if err := os.WriteFile(path, []byte(manualStages), 0o600); err != nil {
-		return "", fmt.Errorf("writing kwok's stages: %w", err)
-	}
-	return path, nil
-}
 
 // prepareEmbedded makes what no kubelet and no kubeadm makes here, and waits until pods can run.
 func prepareEmbedded(ctx context.Context, cfg *rest.Config, name string) error {
@@ -68,10 +51,44 @@ func prepareEmbedded(ctx context.Context, cfg *rest.Config, name string) error {
 	if err := waitForNodes(ctx, clients); err != nil {
 		return err
 	}
-	return poll(ctx, "the default ServiceAccount", func(ctx context.Context) (bool, error) {
+	err = poll(ctx, "the default ServiceAccount", func(ctx context.Context) (bool, error) {
 		_, err := clients.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
+	if err != nil {
+		return err
+	}
+	return waitForManualPods(ctx, clients)
+}
+
+// waitForManualPods waits until the policy on manual pods is in force, which is some time after it was
+// created, by pods that the API server admits but does not keep.
+func waitForManualPods(ctx context.Context, clients kubernetes.Interface) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "manual-pods-probe", Labels: map[string]string{ManualPodsLabel: "true"},
+	}}
+	if _, err := clients.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating a namespace: %w", err)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "example.com/never-pulled"}}},
+	}
+	err := poll(ctx, "the policy on manual pods", func(ctx context.Context) (bool, error) {
+		admitted, err := clients.CoreV1().Pods(namespace.Name).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return false, err
+		}
+		_, annotated := admitted.Annotations[ManualPodAnnotation]
+		return annotated, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := clients.CoreV1().Namespaces().Delete(ctx, namespace.Name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("deleting a namespace: %w", err)
+	}
+	return nil
 }
 
 func simulatedNode(name string) *corev1.Node {

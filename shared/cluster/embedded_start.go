@@ -196,16 +196,20 @@ func (p *plane) startScheduler(context.Context) error {
 		"--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=2000")
 }
 
-func (p *plane) startKwok(ctx context.Context) error {
+func (p *plane) startKwok(context.Context) error {
 	kubeconfig := filepath.Join(p.layout.run(), "kwok.kubeconfig")
 	if err := p.writeUser(kubeconfig, "kwok", "system:masters"); err != nil {
 		return err
 	}
-	stages, err := writeStages(ctx, p.layout.run())
+	stages, err := kwokStages()
 	if err != nil {
 		return err
 	}
-	return p.start("kwok", "--kubeconfig="+kubeconfig, "--manage-all-nodes=true", "--config="+stages)
+	path := filepath.Join(p.layout.run(), "stages.yaml")
+	if err := os.WriteFile(path, stages, 0o600); err != nil {
+		return fmt.Errorf("writing kwok's stages: %w", err)
+	}
+	return p.start("kwok", "--kubeconfig="+kubeconfig, "--manage-all-nodes=true", "--config="+path)
 }
 
 // start runs one program in a process group of its own, so that Ctrl-C in a terminal reaches only
@@ -239,5 +243,5 @@ func (p *plane) log(name string) (*os.File, error) {
 // checkout is replaced and not trusted.
 func embeddedHash() string {
 	return hash(config.Get("KUBERNETES_VERSION"), config.Get("ETCD_VERSION"), config.Get("KWOK_VERSION"),
-		string(auditPolicy), fmt.Sprint(apiServerFlags()), manualStages, manualPolicy)
+		string(auditPolicy), fmt.Sprint(apiServerFlags()), config.Get("KWOK_VERSION"), ManualPodAnnotation, manualPolicy)
 }
