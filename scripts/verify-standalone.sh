@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
+trap 'exit 1' HUP INT PIPE TERM
 export GOWORK=off
 failed=0
 

@@ -7,6 +7,7 @@ vulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+trap 'exit 1' HUP INT PIPE TERM
 for module in $(go list -m -f '{{.Dir}}'); do
   echo "==> $module"
   code=0

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -123,17 +124,26 @@ func free(repo string, o options, s *stage, r *renamer) error {
 	return nil
 }
 
-// command runs a program in dir, outside of any workspace. Its output is shown only if it fails.
+// command runs a program in dir. Its output is shown only if it fails.
 func command(ctx context.Context, dir string, words ...string) error {
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Dir = dir
-	cmd.Env = append(cleanEnv(), "GOWORK=off")
+	cmd := program(ctx, dir, words...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(words, " "), err, output.String())
 	}
 	return nil
+}
+
+// program is a program to run in dir, outside of any workspace. When ctx ends it is interrupted, so
+// that it can clean up, and killed only if that takes too long.
+func program(ctx context.Context, dir string, words ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(cleanEnv(), "GOWORK=off")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	return cmd
 }
 
 // cleanEnv is the environment without what `make starter` was told: make hands the variables of its

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -65,13 +64,9 @@ func step(what string, do func() error) error {
 
 // show runs a program in dir with its output in front of the reader.
 func show(ctx context.Context, dir, cache string, words ...string) error {
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Dir = dir
-	cmd.Env = append(cleanEnv(), "GOWORK=off", "HARNESS_CACHE="+cache)
+	cmd := program(ctx, dir, words...)
+	cmd.Env = append(cmd.Env, "HARNESS_CACHE="+cache)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	// Ctrl-C reaches the program itself, which cleans up; it is killed only if that takes too long.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute
 	return cmd.Run()
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"example.com/workbook/shared/config"
@@ -43,6 +44,9 @@ func Build(ctx context.Context, out io.Writer, stageDir, target string) (ref str
 		if _, err := run(ctx, found.Name, "image", "inspect", ref); err == nil {
 			return nil
 		}
+		if err := compileEarlier(ctx, stageDir, target, arch); err != nil {
+			return err
+		}
 		if err := build(ctx, found, stageDir, target, arch, ref); err != nil {
 			return err
 		}
@@ -50,6 +54,21 @@ func Build(ctx context.Context, out io.Writer, stageDir, target string) (ref str
 		return nil
 	})
 	return ref, err
+}
+
+// compileEarlier compiles the programs of the targets that come before one in the Dockerfile: Docker's
+// older builder makes those too.
+func compileEarlier(ctx context.Context, stageDir, target, arch string) error {
+	targets, err := dockerfileTargets(filepath.Join(stageDir, "Dockerfile"))
+	if err != nil {
+		return err
+	}
+	for _, earlier := range targets[:max(0, slices.Index(targets, target))] {
+		if _, err := Binary(ctx, stageDir, earlier, "linux", arch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reference names an image by its content. The registry is a reserved name: nobody can pull it by
