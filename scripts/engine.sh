@@ -10,9 +10,9 @@ harness=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../shared/config/harness.env
 source "$harness/shared/config/harness.env"
 
-readonly pid_file=/run/$PROJECT-dockerd.pid
-readonly log_file=/var/log/$PROJECT-dockerd.log
-readonly runtime=/usr/local/libexec/$PROJECT-runc
+readonly pid_file=/run/$HARNESS_NAME-dockerd.pid
+readonly log_file=/var/log/$HARNESS_NAME-dockerd.log
+readonly runtime=/usr/local/libexec/$HARNESS_NAME-runc
 readonly daemon_json=/etc/docker/daemon.json
 
 # macOS has no timeout command; there a hanging engine is interrupted by hand.
@@ -148,7 +148,7 @@ start() {
     return
   fi
   require_debian_root
-  exec 9>"/run/$PROJECT-engine.lock"
+  exec 9>"/run/$HARNESS_NAME-engine.lock"
   flock --nonblock 9 || {
     say "waiting for another process that is starting the engine"
     flock 9

@@ -10,9 +10,9 @@ parts=$harness/scripts/node-image
 # shellcheck source-path=SCRIPTDIR source=../shared/config/harness.env
 source "$harness/shared/config/harness.env"
 
-readonly mark=$PROJECT-node-build # containers, intermediate images and the work folder
+readonly mark=$HARNESS_NAME-node-build # containers, intermediate images and the work folder
 readonly entrypoint='ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]'
-cache=${HARNESS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/$PROJECT}
+cache=${HARNESS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/$HARNESS_NAME}
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 export HARNESS_CACHE=$cache # absolute: what builds the binaries runs in another folder
@@ -264,7 +264,7 @@ if present "$KIND_NODE_IMAGE"; then
 fi
 # macOS calls it shasum.
 hash=$(inputs | { sha256sum 2>/dev/null || shasum -a 256; })
-image=$PROJECT/node:$KUBERNETES_VERSION-${hash:0:12}
+image=$HARNESS_NAME/node:$KUBERNETES_VERSION-${hash:0:12}
 if ! present "$image"; then
   if pull; then
     echo "$KIND_NODE_IMAGE"

@@ -47,7 +47,7 @@ func run(ctx context.Context, o options) error {
 	if !o.Verify {
 		return nil
 	}
-	return verify(ctx, repo, o)
+	return verify(ctx, o)
 }
 
 // repository is the root of the repository that this is run in.

@@ -41,7 +41,7 @@ func Get(key string) string {
 	return value
 }
 
-// Project is the name of clusters, caches and lock files.
+// Project is the name of the clusters and images of the repository that uses the harness.
 func Project() string { return Get("PROJECT") }
 
 // Repo is the root of the repository that uses the harness: the first folder, from the working
@@ -79,7 +79,7 @@ func Harness() (string, error) {
 }
 
 // CacheDir is where binaries, cluster state and lock files are kept: HARNESS_CACHE, or a folder in
-// the user's cache folder. It is created if it is missing.
+// the user's cache folder, one for all projects. It is created if it is missing.
 func CacheDir() (string, error) {
 	dir := os.Getenv("HARNESS_CACHE")
 	if dir == "" {
@@ -87,7 +87,7 @@ func CacheDir() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("finding the cache folder (set HARNESS_CACHE): %w", err)
 		}
-		dir = filepath.Join(user, Project())
+		dir = filepath.Join(user, Get("HARNESS_NAME"))
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -1,5 +1,5 @@
 // etcd's server, as a tool: its go.mod has replaces, which "go install PKG@VERSION" refuses.
-module example.com/workbook/components/etcd
+module example.com/operator-harness/components/etcd
 
 go 1.26.0
 

@@ -1,6 +1,6 @@
 // The Kubernetes components, as tools: k8s.io/kubernetes cannot be built with "go install PKG@VERSION"
 // because its go.mod replaces its own staging modules by folders; here they are the published ones.
-module example.com/workbook/components/kubernetes
+module example.com/operator-harness/components/kubernetes
 
 go 1.26.0
 
