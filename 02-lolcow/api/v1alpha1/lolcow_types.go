@@ -4,17 +4,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// The comments of fields are what `kubectl explain` prints, line by line as they are broken here: one line
+// each, and the terminal breaks them.
+
 // LolcowSpec is what a user wants: a greeting, and where to read it.
 type LolcowSpec struct {
-	// greeting is what the cow says, up to 1,024 characters. If it is empty, each pod picks a
-	// fortune of its own.
+	// greeting is what the cow says, up to 1,024 characters. If it is empty, each pod picks a fortune of its own.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\x00')",message="must not hold a NUL character: no program can be given one as an argument"
 	Greeting string `json:"greeting,omitempty"`
 
-	// port is the node port at which every node serves the page, 30000 to 32767. If it is unset, the
-	// cluster picks one, which status.port tells.
+	// port is the node port at which every node serves the page, 30000 to 32767. If it is unset, the cluster picks one, which status.port tells.
 	// +optional
 	// +kubebuilder:validation:Minimum=30000
 	// +kubebuilder:validation:Maximum=32767
@@ -27,8 +28,7 @@ type LolcowSpec struct {
 	// +kubebuilder:validation:Maximum=10
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// image is the container image of the server. If it is empty, the operator uses the one that its
-	// flag --lolcow-image names.
+	// image is the container image of the server. If it is empty, the operator uses the one that its flag --lolcow-image names.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\s')",message="must not contain white space"
@@ -42,8 +42,7 @@ type LolcowStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// greeting is what the pods serve now. It changes when a new greeting is served by every pod, not
-	// before. It is empty while each pod serves a fortune of its own and while there is no pod.
+	// greeting is what the pods serve now. It changes when a new greeting is served by every pod, not before. It is empty while each pod serves a fortune of its own and while there is no pod.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Greeting string `json:"greeting,omitempty"`
