@@ -24,21 +24,22 @@ const fieldOwner = "lolcow-controller"
 type configuration[C any] interface {
 	runtime.ApplyConfiguration
 	WithUID(types.UID) C
-	GetName() *string
 }
 
-// applyChild brings one child in line with what is desired. It writes only if what this controller
-// owns of the child differs, so that nothing is written at rest. What other writers own is theirs.
+// applyChild brings one child in line with what is desired, and returns what the child is now: nil if
+// there is none that is the Lolcow's. It writes only if what this controller owns of the child differs,
+// so that nothing is written at rest. What other writers own is theirs.
 //
 // live is an empty object of the child's kind; extract reads from such an object what one field owner
 // owns of it.
 func applyChild[O client.Object, C configuration[C]](
 	ctx context.Context, r *LolcowReconciler, lolcow *v1alpha1.Lolcow,
 	live O, desired C, extract func(live O, fieldManager string) (C, error),
-) error {
+) (O, error) {
+	var none O
 	kind, err := r.GroupVersionKindFor(live)
 	if err != nil {
-		return fmt.Errorf("finding the kind of %T: %w", live, err)
+		return none, fmt.Errorf("finding the kind of %T: %w", live, err)
 	}
 	child := fmt.Sprintf("%s %s", kind.Kind, lolcow.Name)
 
@@ -47,28 +48,50 @@ func applyChild[O client.Object, C configuration[C]](
 		// Not forced: if a foreign object has come into being since, the API server answers with a
 		// conflict, and nothing of it is seized.
 		err := r.Apply(ctx, desired, client.FieldOwner(fieldOwner))
-		if apierrors.IsConflict(err) {
-			return nameConflict(child)
+		switch {
+		case apierrors.IsConflict(err):
+			return none, nameConflict(child)
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			// The garbage collector is at work, and the Lolcow itself goes next.
+			return none, nil
+		case err != nil:
+			return none, classify(child, err)
 		}
-		return classify(child, err)
+		return live, readAnswer(desired, live)
 	}
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", child, err)
+		return none, fmt.Errorf("reading %s: %w", child, err)
 	}
 	if !metav1.IsControlledBy(live, lolcow) {
-		return nameConflict(child)
+		return none, nameConflict(child)
 	}
 
 	owned, err := extract(live, fieldOwner)
 	if err != nil {
-		return fmt.Errorf("reading the owned fields of %s: %w", child, err)
+		return none, fmt.Errorf("reading the owned fields of %s: %w", child, err)
 	}
 	if apiequality.Semantic.DeepEqual(owned, desired) {
-		return nil
+		return live, nil
 	}
 	// Forced: whoever changed a field that is ours loses it. The uid keeps the force from falling on
 	// another object that has taken the name since.
-	return classify(child, r.Apply(ctx, desired.WithUID(live.GetUID()), client.FieldOwner(fieldOwner), client.ForceOwnership))
+	if err := r.Apply(ctx, desired.WithUID(live.GetUID()), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+		return live, classify(child, err)
+	}
+	return live, readAnswer(desired, live)
+}
+
+// readAnswer turns the API server's answer to an apply, which is in the applied configuration, into the
+// object that it describes: the newest there is, with no need to wait for the cache.
+func readAnswer(answer runtime.ApplyConfiguration, live client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(answer)
+	if err != nil {
+		return fmt.Errorf("reading the answer to an apply: %w", err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, live); err != nil {
+		return fmt.Errorf("reading the answer to an apply: %w", err)
+	}
+	return nil
 }
 
 // refusedError says that the API server will not have a child as it is desired, and that trying again
@@ -88,10 +111,6 @@ func nameConflict(child string) *refusedError {
 
 // classify tells refusals from errors that may be gone with the next try.
 func classify(child string, err error) error {
-	// In a namespace that is going away nothing can be created, and the Lolcow itself goes next.
-	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil
-	}
 	if isPortTaken(err) {
 		return &refusedError{reason: v1alpha1.ReasonPortConflict, message: err.Error()}
 	}

@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -82,79 +81,53 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 
 	// 2. Act: both children, even if the first is refused. A refusal is reported; any other error
 	// (a time-out, a conflict, no connection) ends the pass, and the queue tries again.
-	refused, err := r.applyChildren(ctx, &lolcow)
+	seen, err := r.applyChildren(ctx, &lolcow)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 
-	// 3. Observe, and report.
-	seen, err := r.observe(ctx, &lolcow)
-	if err != nil {
+	// 3. Observe the rest, and report.
+	if seen.pods, err = r.podsOf(ctx, &lolcow, seen.deployment); err != nil {
 		return ctrl.Result{}, err
 	}
-	seen.refused = refused
 	if err := r.report(ctx, &lolcow, seen); err != nil {
 		return ctrl.Result{}, err
 	}
 
 	// 4. Come back for what no event will announce.
-	return r.retry(req, refused)
+	return r.retry(req, seen.refused)
 }
 
-// applyChildren applies the Deployment and the Service, both at once: neither needs the other, and a pass
-// that waits for two answers one after the other handles a third fewer Lolcows (`make bench` shows it).
-// It returns the first refusal.
-func (r *LolcowReconciler) applyChildren(ctx context.Context, lolcow *v1alpha1.Lolcow) (*refusedError, error) {
-	var deployment, service error
+// applyChildren applies the Deployment and the Service, both at once, as neither needs the other, and
+// returns what they are now and the first refusal.
+func (r *LolcowReconciler) applyChildren(ctx context.Context, lolcow *v1alpha1.Lolcow) (facts, error) {
+	var seen facts
+	var deploymentErr, serviceErr error
 	var both sync.WaitGroup
 	both.Go(func() {
-		deployment = applyChild(ctx, r, lolcow, &appsv1.Deployment{}, desiredDeployment(lolcow, r.DefaultImage), appsv1ac.ExtractDeployment)
+		seen.deployment, deploymentErr = applyChild(ctx, r, lolcow,
+			&appsv1.Deployment{}, desiredDeployment(lolcow, r.DefaultImage), appsv1ac.ExtractDeployment)
 	})
 	both.Go(func() {
-		service = applyChild(ctx, r, lolcow, &corev1.Service{}, desiredService(lolcow), corev1ac.ExtractService)
+		seen.service, serviceErr = applyChild(ctx, r, lolcow,
+			&corev1.Service{}, desiredService(lolcow), corev1ac.ExtractService)
 	})
 	both.Wait()
-	return splitRefusals(errors.Join(deployment, service))
+	var err error
+	seen.refused, err = splitRefusals(errors.Join(deploymentErr, serviceErr))
+	return seen, err
 }
 
-// observe reads what there is after the children were applied. The client waits until its cache has
-// seen this reconciler's own writes (see cmd/main.go), so a pass never judges by what it has just changed.
-func (r *LolcowReconciler) observe(ctx context.Context, lolcow *v1alpha1.Lolcow) (facts, error) {
-	var seen facts
-	var deployment appsv1.Deployment
-	if found, err := r.getOwned(ctx, lolcow, &deployment); err != nil {
-		return facts{}, err
-	} else if found {
-		seen.deployment = &deployment
-	}
-	var service corev1.Service
-	if found, err := r.getOwned(ctx, lolcow, &service); err != nil {
-		return facts{}, err
-	} else if found {
-		seen.service = &service
-	}
-	// Pods matter only to say why a rollout does not end.
-	if seen.deployment == nil || rolledOut(seen.deployment) {
-		return seen, nil
+// podsOf lists the Lolcow's pods while its Deployment is not rolled out. They matter only to say why.
+func (r *LolcowReconciler) podsOf(ctx context.Context, lolcow *v1alpha1.Lolcow, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
+	if deployment == nil || rolledOut(deployment) {
+		return nil, nil
 	}
 	var pods corev1.PodList
 	if err := r.List(ctx, &pods, client.InNamespace(lolcow.Namespace), client.MatchingLabels(selectorLabels(lolcow))); err != nil {
-		return facts{}, fmt.Errorf("listing Pods of Lolcow %s: %w", lolcow.Name, err)
+		return nil, fmt.Errorf("listing Pods of Lolcow %s: %w", lolcow.Name, err)
 	}
-	seen.pods = pods.Items
-	return seen, nil
-}
-
-// getOwned reads the child of the Lolcow's name, and tells whether it is there and the Lolcow's own.
-func (r *LolcowReconciler) getOwned(ctx context.Context, lolcow *v1alpha1.Lolcow, child client.Object) (bool, error) {
-	err := r.Get(ctx, client.ObjectKeyFromObject(lolcow), child)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading %T %s: %w", child, lolcow.Name, err)
-	}
-	return metav1.IsControlledBy(child, lolcow), nil
+	return pods.Items, nil
 }
 
 // report writes the status if it changed, and then, on a transition, one Event. Rolling out is part of

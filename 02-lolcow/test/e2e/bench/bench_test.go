@@ -31,21 +31,26 @@ import (
 )
 
 const (
-	// concurrency is the operator's --max-concurrent-reconciles, and the bare client's goroutines.
-	concurrency = 4
-	bareOwner   = "bare-client"
-	limit       = 20 * time.Minute
+	bareOwner = "bare-client"
+	limit     = 20 * time.Minute
 )
 
-// herd is the number of Lolcows: BENCH_LOLCOWS, or 1,000.
-func herd(b *testing.B) int {
-	text := os.Getenv("BENCH_LOLCOWS")
+var (
+	// herd is the number of Lolcows.
+	herd = number("BENCH_LOLCOWS", 1000)
+	// concurrency is the operator's --max-concurrent-reconciles, and the bare client's goroutines.
+	concurrency = number("BENCH_CONCURRENCY", 4)
+)
+
+// number is a whole number above zero from the environment.
+func number(variable string, otherwise int) int {
+	text := os.Getenv(variable)
 	if text == "" {
-		return 1000
+		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		b.Fatalf("BENCH_LOLCOWS is %q: give the number of Lolcows", text)
+		panic(fmt.Sprintf("%s=%s: give a whole number above zero", variable, text))
 	}
 	return n
 }
@@ -62,7 +67,7 @@ func BenchmarkHerd(b *testing.B) {
 	})
 	must(b, err)
 	defer func() { must(b, env.Close(context.WithoutCancel(ctx))) }()
-	n := herd(b)
+	n := herd
 	must(b, env.Operator.Stop(ctx))
 
 	bare := measureBare(ctx, b, env, n)
