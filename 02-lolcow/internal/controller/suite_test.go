@@ -57,6 +57,7 @@ var startServer = sync.OnceValues(func() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	stopServer = func() { _ = os.RemoveAll(dir) }
 	s := &server{auditLog: filepath.Join(dir, "audit.log"), env: &envtest.Environment{
 		Scheme:                      scheme,
 		CRDDirectoryPaths:           []string{filepath.Join("..", "..", "config", "crd", "bases")},
@@ -79,7 +80,7 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		if err := s.env.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stopping the API server:", err)
 		}
-		_ = os.RemoveAll(filepath.Dir(s.auditLog))
+		_ = os.RemoveAll(dir)
 	}
 	return s, nil
 })
