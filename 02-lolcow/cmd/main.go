@@ -26,7 +26,10 @@ import (
 	// +kubebuilder:scaffold:imports
 )
 
-var scheme = runtime.NewScheme()
+var (
+	scheme   = runtime.NewScheme()
+	setupLog = ctrl.Log.WithName("setup")
+)
 
 func init() {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -56,7 +59,7 @@ func main() {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 
 	if err := run(o); err != nil {
-		ctrl.Log.WithName("setup").Error(err, "The operator stopped")
+		setupLog.Error(err, "The operator stopped")
 		os.Exit(1)
 	}
 }
