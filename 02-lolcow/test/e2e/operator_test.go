@@ -2,8 +2,8 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -32,7 +32,7 @@ var _ = Describe("The operator", func() {
 		// The Event is sent when all else is done, and not waited for.
 		Eventually(ctx, writes).WithTimeout(expect.Soon).Should(ContainElement(HaveField("ObjectRef.Resource", "events")))
 		settled := writes()
-		Expect(len(settled)).To(BeNumerically("<=", 5), "%s", describe(settled))
+		Expect(len(settled)).To(BeNumerically("<=", 5), "%s", audit.Describe(settled))
 
 		Expect(env.Operator.Restart(ctx)).To(Succeed())
 		Consistently(ctx, writes).WithTimeout(expect.AtRest).WithPolling(time.Second).Should(HaveLen(len(settled)))
@@ -92,17 +92,13 @@ var _ = Describe("The operator", func() {
 		lolcow := create(ctx, namespace, "cow", v1alpha1.LolcowSpec{})
 		expectServing(ctx, lolcow)
 
-		used := map[string]bool{}
+		var used []string
 		byOperator := audit.By(env.Operator.User())
 		Eventually(ctx, func(g Gomega) {
 			events, err := audit.Read(ctx, env.Cluster, byOperator)
 			g.Expect(err).NotTo(HaveOccurred())
-			for _, event := range events {
-				if ref := event.ObjectRef; ref != nil {
-					used[right(ref.APIGroup, resource(ref.Resource, ref.Subresource), event.Verb)] = true
-				}
-			}
-			g.Expect(used).To(HaveKey("events.k8s.io events create"))
+			used = audit.Permissions(events)
+			g.Expect(used).To(ContainElement("create events.k8s.io/events"))
 		}).WithTimeout(expect.Soon).Should(Succeed())
 
 		var role rbacv1.ClusterRole
@@ -110,9 +106,10 @@ var _ = Describe("The operator", func() {
 		// An informer gets its first state as a stream, by watch alone, and lists only where it cannot.
 		for _, rule := range role.Rules {
 			for _, verb := range rule.Verbs {
-				held := right(rule.APIGroups[0], rule.Resources[0], verb)
-				streamed := verb == "list" && used[right(rule.APIGroups[0], rule.Resources[0], "watch")]
-				Expect(used[held] || streamed || derived[held] != "").To(BeTrue(), "the role holds %q, which is never used", held)
+				what := rule.APIGroups[0] + "/" + rule.Resources[0]
+				held := verb + " " + what
+				streamed := verb == "list" && slices.Contains(used, "watch "+what)
+				Expect(slices.Contains(used, held) || streamed || derived[held] != "").To(BeTrue(), "the role holds %q, which is never used", held)
 			}
 		}
 		// The authorizer's word, not the answer's code: admission, too, answers Forbidden.
@@ -120,7 +117,7 @@ var _ = Describe("The operator", func() {
 			return e.Annotations["authorization.k8s.io/decision"] == "forbid"
 		})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(refused).To(BeEmpty(), "the role lacks: %s", describe(refused))
+		Expect(refused).To(BeEmpty(), "the role lacks: %s", audit.Describe(refused))
 	})
 })
 
@@ -136,27 +133,8 @@ func tokenOf(ctx context.Context, namespace, name string) string {
 
 // derived are rights that no request is named after, and what they are for.
 var derived = map[string]string{
-	"apps deployments create":             "an apply that creates is a patch in the log, and needs both",
-	" services create":                    "an apply that creates is a patch in the log, and needs both",
-	"my.domain lolcows/finalizers update": "blockOwnerDeletion in the owner references",
-	"events.k8s.io events patch":          "an Event that comes again within minutes is counted up",
-}
-
-func right(group, resource, verb string) string {
-	return fmt.Sprintf("%s %s %s", group, resource, verb)
-}
-
-func resource(name, subresource string) string {
-	if subresource == "" {
-		return name
-	}
-	return name + "/" + subresource
-}
-
-func describe(events []audit.Event) string {
-	text := ""
-	for _, event := range events {
-		text += fmt.Sprintf("%s %s\n", event.Verb, event.RequestURI)
-	}
-	return text
+	"create apps/deployments":             "an apply that creates is a patch in the log, and needs both",
+	"create /services":                    "an apply that creates is a patch in the log, and needs both",
+	"update my.domain/lolcows/finalizers": "blockOwnerDeletion in the owner references",
+	"patch events.k8s.io/events":          "an Event that comes again within minutes is counted up",
 }
