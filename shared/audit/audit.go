@@ -96,7 +96,7 @@ func parse(log io.Reader, mark string, filters []Filter) (events []Event, found 
 		if err := json.Unmarshal(line, &event); err != nil {
 			return nil, false, fmt.Errorf("reading an event: %w", err)
 		}
-		if !wanted(&event, filters) {
+		if !matches(&event, filters) {
 			continue
 		}
 		id := string(event.AuditID)
@@ -109,7 +109,7 @@ func parse(log io.Reader, mark string, filters []Filter) (events []Event, found 
 	}
 }
 
-func wanted(event *Event, filters []Filter) bool {
+func matches(event *Event, filters []Filter) bool {
 	return !slices.ContainsFunc(filters, func(f Filter) bool { return !f(event) })
 }
 
@@ -146,6 +146,13 @@ func InNamespace(namespace string) Filter {
 // Answered wants requests that were answered with one of these HTTP status codes.
 func Answered(codes ...int32) Filter {
 	return func(e *Event) bool { return e.ResponseStatus != nil && slices.Contains(codes, e.ResponseStatus.Code) }
+}
+
+// Credential tells the processes of one user apart: it is the id of the token that a request was sent
+// with. Each pod has a token of its own, and so has each process of an operator.Process. It is empty
+// for other ways to log in.
+func Credential(e *Event) string {
+	return strings.Join(e.User.Extra["authentication.kubernetes.io/credential-id"], " ")
 }
 
 // Not wants what another filter does not.

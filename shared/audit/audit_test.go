@@ -18,7 +18,7 @@ func line(id, stage, verb, group, resource, namespace, name, second string) stri
 		resource, subresource = r, s
 	}
 	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":%q,`+
-		`"requestURI":"/apis/x","verb":%q,"user":{"username":%q},"objectRef":{"resource":%q,"subresource":%q,"namespace":%q,"name":%q,"apiGroup":%q},`+
+		`"requestURI":"/apis/x","verb":%q,"user":{"username":%q,"extra":{"authentication.kubernetes.io/credential-id":["JTI=7"]}},"objectRef":{"resource":%q,"subresource":%q,"namespace":%q,"name":%q,"apiGroup":%q},`+
 		`"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:%s.000000Z"}`+"\n",
 		id, stage, verb, operatorUser, resource, subresource, namespace, name, group, second)
 }
@@ -74,6 +74,16 @@ func TestFilters(t *testing.T) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestCredential(t *testing.T) {
+	events := read(t, "", Verbs("delete"))
+	if got := Credential(&events[0]); got != "JTI=7" {
+		t.Errorf("got %q, want the id of the token", got)
+	}
+	if got := Credential(&Event{}); got != "" {
+		t.Errorf("got %q for a user without a token, want nothing", got)
 	}
 }
 

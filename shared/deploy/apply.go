@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,12 +33,8 @@ const (
 	goneTimeout      = 2 * time.Minute
 )
 
-// Deploy applies STAGE/config/default with these images and waits until its Deployments serve.
-func Deploy(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir string, images Images) error {
-	objects, err := Render(stageDir, "default", images)
-	if err != nil {
-		return err
-	}
+// Deploy applies what Render made and waits until its Deployments serve.
+func Deploy(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unstructured.Unstructured) error {
 	return step.Run(ctx, out, fmt.Sprintf("applying %d objects and waiting for the operator", len(objects)), func(ctx context.Context) error {
 		if err := Apply(ctx, cfg, objects); err != nil {
 			return err
@@ -51,8 +48,8 @@ func Deploy(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir strin
 
 // Undeploy deletes what Deploy applied, with every object of the stage's kinds, and waits until
 // all of it is gone.
-func Undeploy(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir string) error {
-	return remove(ctx, out, cfg, stageDir, "default")
+func Undeploy(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir, overlay string) error {
+	return remove(ctx, out, cfg, stageDir, cmp.Or(overlay, DefaultOverlay))
 }
 
 // Install applies STAGE/config/crd and waits until the API server serves the kinds.

@@ -4,6 +4,7 @@
 package deploy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -23,11 +24,18 @@ import (
 // use in its place.
 type Images map[string]string
 
-// Render builds STAGE/config/OVERLAY and returns the objects in the order in which they can be
-// applied. Each image is set where the configuration names it: in the `images:` of the
+// DefaultOverlay is the folder below STAGE/config that holds all an operator needs. A stage whose
+// operator comes in variants has one more folder for each, a kustomization on top of ../default: its
+// name is what e2e.Stage, operator.Options and `harness --overlay` take, and what "" means there is
+// this one.
+const DefaultOverlay = "default"
+
+// Render builds STAGE/config/OVERLAY (empty: DefaultOverlay) and returns the objects in the order in
+// which they can be applied. Each image is set where the configuration names it: in the `images:` of the
 // kustomization that lists it, else in the overlay's own. An image that is not in a container but in
 // an operator's environment is kustomize's to find: see 02-lolcow/config/manager/image_fields.yaml.
 func Render(stageDir, overlay string, images Images) ([]*unstructured.Unstructured, error) {
+	overlay = cmp.Or(overlay, DefaultOverlay)
 	memory := filesys.MakeFsInMemory()
 	if err := copyTree(memory, filepath.Join(stageDir, "config")); err != nil {
 		return nil, err

@@ -88,6 +88,24 @@ func TestRenderWithoutImagesLeavesThem(t *testing.T) {
 	}
 }
 
+func TestRenderVariants(t *testing.T) {
+	for overlay, want := range map[string][]string{
+		"":             {"--metrics-bind-address=:8443"},
+		DefaultOverlay: {"--metrics-bind-address=:8443"},
+		"iced":         {"--metrics-bind-address=:8443", "--iced"},
+	} {
+		d := manager(t, render(t, overlay, Images{"controller": "example.com/manager:v1"}))
+		c := d.Spec.Template.Spec.Containers[1]
+		if !slices.Equal(c.Args, want) {
+			t.Errorf("overlay %q: got arguments %q, want %q", overlay, c.Args, want)
+		}
+		// The image is set in the kustomization below, which a variant shares.
+		if c.Image != "example.com/manager:v1" || d.Name != "teapot-controller-manager" {
+			t.Errorf("overlay %q: got %s with image %s", overlay, d.Name, c.Image)
+		}
+	}
+}
+
 func TestRenderOrdersObjects(t *testing.T) {
 	var kinds []string
 	for _, object := range render(t, "default", nil) {

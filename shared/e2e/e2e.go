@@ -12,10 +12,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/workbook/shared/artifacts"
 	"example.com/workbook/shared/cluster"
@@ -30,13 +32,25 @@ type Stage struct {
 	Name string
 	// Dir is the stage's folder, as seen from the suite's: "../..".
 	Dir string
+	// Overlay is the folder of the stage's configuration to deploy, for an operator that comes in
+	// variants; empty: deploy.DefaultOverlay.
+	Overlay string
 	// Images maps the names of images in the stage's configuration to targets of its Dockerfile:
 	// {"controller": "manager", "lolcow": "lolcow"}. Nil: what image.Targets finds, the same here.
 	Images map[string]string
 	// AddToScheme adds the stage's kinds to those that Env.Client knows besides Kubernetes' own.
 	AddToScheme []func(*runtime.Scheme) error
-	// OperatorArgs follow the arguments of the manifest where the operator is a local process.
+	// OperatorArgs follow the arguments of the manifest, and win over them.
 	OperatorArgs []string
+}
+
+// variant tells a variant of the operator from the stage's own, in names of folders and in messages:
+// "-managed", or nothing.
+func (s Stage) variant() string {
+	if s.Overlay == "" || s.Overlay == deploy.DefaultOverlay {
+		return ""
+	}
+	return "-" + s.Overlay
 }
 
 // Env is what a suite works with.
@@ -67,6 +81,9 @@ type Env struct {
 // until it is ready. Each step is printed to out with the time it took. After an error nothing is
 // left that Setup started for itself.
 func Setup(ctx context.Context, out io.Writer, stage Stage) (*Env, error) {
+	// controller-runtime complains, half a minute later, if nobody says where its logs go; the client has
+	// nothing to say.
+	ctrllog.SetLogger(logr.Discard())
 	env := &Env{Stage: stage, started: time.Now(), out: out}
 	for _, step := range []func(context.Context) error{
 		env.setupCluster, env.setupClient, env.setupArtifacts, env.setupOperator,
@@ -77,13 +94,13 @@ func Setup(ctx context.Context, out io.Writer, stage Stage) (*Env, error) {
 			return nil, errors.Join(err, env.Close(cleanup))
 		}
 	}
-	fmt.Fprintf(out, "==> %s is ready for its specs after %s\n", stage.Name, time.Since(env.started).Round(100*time.Millisecond))
+	fmt.Fprintf(out, "==> %s is ready for its specs after %s\n", stage.Name+stage.variant(), time.Since(env.started).Round(100*time.Millisecond))
 	return env, nil
 }
 
 // dumpSetup keeps what can be had of the operator's namespace when it did not come up.
 func (e *Env) dumpSetup(ctx context.Context) {
-	objects, err := deploy.Render(e.Stage.Dir, "default", nil)
+	objects, err := deploy.Render(e.Stage.Dir, e.Stage.Overlay, nil)
 	if err != nil || e.Artifacts == "" {
 		return // Setup's own error tells
 	}
@@ -113,7 +130,7 @@ func (e *Env) Close(ctx context.Context) error {
 }
 
 func (e *Env) setupCluster(ctx context.Context) error {
-	unlock, err := cluster.Lock(ctx, e.out, "", e.Stage.Name+" e2e")
+	unlock, err := cluster.Lock(ctx, e.out, "", e.Stage.Name+e.Stage.variant()+" e2e")
 	if err != nil {
 		return err
 	}
@@ -156,7 +173,7 @@ func (e *Env) setupClient(context.Context) error {
 
 // setupArtifacts empties the suite's folder: what is in it is of this run.
 func (e *Env) setupArtifacts(context.Context) error {
-	dir, err := artifacts.Dir(e.Stage.Name, string(e.Cluster.Kind()))
+	dir, err := artifacts.Dir(e.Stage.Name, string(e.Cluster.Kind())+e.Stage.variant())
 	if err != nil {
 		return err
 	}
@@ -181,14 +198,21 @@ func (e *Env) setupOperator(ctx context.Context) error {
 	}
 	e.Images = images
 	if e.Cluster.RunsContainers() {
-		if err := deploy.Deploy(ctx, e.out, e.Config, e.Stage.Dir, e.Images); err != nil {
+		objects, err := deploy.Render(e.Stage.Dir, e.Stage.Overlay, e.Images)
+		if err != nil {
 			return err
 		}
-		e.Operator, err = operator.InCluster(e.Cluster, e.Stage.Dir)
+		if err := operator.AddArgs(objects, e.Stage.OperatorArgs...); err != nil {
+			return err
+		}
+		if err := deploy.Deploy(ctx, e.out, e.Config, objects); err != nil {
+			return err
+		}
+		e.Operator, err = operator.InCluster(e.Cluster, e.Stage.Dir, e.Stage.Overlay)
 		return err
 	}
 	process, err := operator.Run(ctx, e.out, operator.Options{
-		Cluster: e.Cluster, StageDir: e.Stage.Dir, Images: e.Images,
+		Cluster: e.Cluster, StageDir: e.Stage.Dir, Overlay: e.Stage.Overlay, Images: e.Images,
 		Log: filepath.Join(e.Artifacts, "operator.log"), Args: e.Stage.OperatorArgs,
 	})
 	if err != nil {

@@ -95,6 +95,13 @@ func (e *Env) Namespace(ctx context.Context, options ...NamespaceOption) string 
 	return namespace.Name
 }
 
+// Concerns has the artifacts of the present spec, if it fails, hold a namespace that Namespace made for another.
+func (e *Env) Concerns(namespace string) {
+	if !slices.Contains(e.namespaces, namespace) {
+		e.namespaces = append(e.namespaces, namespace)
+	}
+}
+
 // dump keeps what can be had of the spec's namespaces and of the operator. What cannot be had must
 // not hide why the spec failed, so it is only mentioned.
 func (e *Env) dump(ctx context.Context, spec string) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 
 // Deployed is an operator that runs as a Deployment in a cluster.
 type Deployed struct {
+	cluster  cluster.Cluster
 	cfg      *rest.Config
 	clients  kubernetes.Interface
 	manifest *manifest
@@ -31,9 +33,9 @@ type Deployed struct {
 
 var _ Operator = &Deployed{}
 
-// InCluster returns a handle for the operator of a stage that is deployed in c.
-func InCluster(c cluster.Cluster, stageDir string) (*Deployed, error) {
-	objects, err := deploy.Render(stageDir, "default", nil)
+// InCluster returns a handle for the operator of a stage that is deployed in c from config/OVERLAY.
+func InCluster(c cluster.Cluster, stageDir, overlay string) (*Deployed, error) {
+	objects, err := deploy.Render(stageDir, overlay, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +51,7 @@ func InCluster(c cluster.Cluster, stageDir string) (*Deployed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	d := &Deployed{cfg: cfg, clients: clients, manifest: m, replicas: 1}
+	d := &Deployed{cluster: c, cfg: cfg, clients: clients, manifest: m, replicas: 1}
 	if m.deployment.Spec.Replicas != nil {
 		d.replicas = *m.deployment.Spec.Replicas
 	}
@@ -66,6 +68,7 @@ func (d *Deployed) Namespace() string { return d.manifest.deployment.Namespace }
 func (d *Deployed) ServiceAccount() string { return d.manifest.serviceAccount() }
 
 // Logs joins the logs of the manager's containers, the one before a restart of the container first.
+// Several pods have a line with their name before their logs.
 func (d *Deployed) Logs(ctx context.Context) (string, error) {
 	pods, err := d.pods(ctx)
 	if err != nil {
@@ -73,6 +76,9 @@ func (d *Deployed) Logs(ctx context.Context) (string, error) {
 	}
 	var text strings.Builder
 	for _, pod := range pods {
+		if len(pods) > 1 {
+			fmt.Fprintf(&text, "==> %s <==\n", pod.Name)
+		}
 		for _, previous := range []bool{true, false} {
 			log, err := d.clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 				Container: d.manifest.container.Name, Previous: previous,
@@ -91,32 +97,93 @@ func (d *Deployed) Logs(ctx context.Context) (string, error) {
 
 // Restart deletes the operator's pods as an eviction does, and waits for others.
 func (d *Deployed) Restart(ctx context.Context) error {
-	return d.replacePods(ctx, metav1.DeleteOptions{})
-}
-
-// Kill deletes the operator's pods without a moment to say goodbye, and waits for others.
-func (d *Deployed) Kill(ctx context.Context) error {
-	now := int64(0)
-	return d.replacePods(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now})
-}
-
-func (d *Deployed) replacePods(ctx context.Context, options metav1.DeleteOptions) error {
 	old, err := d.pods(ctx)
 	if err != nil {
 		return err
 	}
 	for _, pod := range old {
-		err := d.clients.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
+		err := d.clients.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 		}
 	}
-	return d.waitPods(ctx, "the operator's new pod to be ready", func(pods []corev1.Pod) bool {
+	return d.waitPods(ctx, readyTimeout, "the operator's new pods to be ready", func(pods []corev1.Pod) bool {
 		isOld := func(pod corev1.Pod) bool {
 			return slices.ContainsFunc(old, func(o corev1.Pod) bool { return o.UID == pod.UID })
 		}
-		return len(pods) == int(d.replicas) && !slices.ContainsFunc(pods, isOld) && !slices.ContainsFunc(pods, notReady)
+		return d.complete(pods) && !slices.ContainsFunc(pods, isOld)
 	})
+}
+
+// Kill kills the manager's process in each pod. The pods stay: their kubelets start it again.
+func (d *Deployed) Kill(ctx context.Context) error {
+	pods, err := d.pods(ctx)
+	if err != nil {
+		return err
+	}
+	return d.kill(ctx, pods)
+}
+
+// KillLeader kills the manager's process in the pod that the lease's holder is named after.
+func (d *Deployed) KillLeader(ctx context.Context) (string, error) {
+	var leader []corev1.Pod
+	identity, err := waitLeader(ctx, d.clients, d.Namespace(), func(ctx context.Context, lease *coordinationv1.Lease) (bool, error) {
+		pods, err := d.pods(ctx)
+		leader = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !d.holds(pod, lease) })
+		return len(leader) == 1, err
+	})
+	if err != nil {
+		return "", err
+	}
+	return identity, d.kill(ctx, leader)
+}
+
+// holds tells whether the process that runs in a pod holds a lease. The holder's identity is the pod's
+// name, which is its host name, and what tells the process from others; but it may be that of a process
+// that was killed, and the container has started again. Only a lease renewed since then is the present
+// one's. The start is known to the second.
+func (d *Deployed) holds(pod corev1.Pod, lease *coordinationv1.Lease) bool {
+	status := d.managerIn(pod)
+	return strings.HasPrefix(*lease.Spec.HolderIdentity, pod.Name+"_") && status.State.Running != nil &&
+		lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(status.State.Running.StartedAt.Add(time.Second))
+}
+
+func (d *Deployed) kill(ctx context.Context, pods []corev1.Pod) error {
+	killed := map[string]bool{}
+	for _, pod := range pods {
+		id := d.managerIn(pod).ContainerID
+		if err := cluster.KillContainer(ctx, d.cluster, pod.Spec.NodeName, strings.TrimPrefix(id, "containerd://")); err != nil {
+			return fmt.Errorf("killing the operator in pod %s: %w", pod.Name, err)
+		}
+		killed[id] = true
+	}
+	return d.waitPods(ctx, crashTimeout, "the operator to run again", func(pods []corev1.Pod) bool {
+		return d.complete(pods) && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return killed[d.managerIn(pod).ContainerID] })
+	})
+}
+
+// managerIn is what a pod says of the operator's container; it is empty if there is none yet.
+func (d *Deployed) managerIn(pod corev1.Pod) corev1.ContainerStatus {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == d.manifest.container.Name {
+			return status
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+// complete tells whether there are as many pods as there are to be, and all are ready.
+func (d *Deployed) complete(pods []corev1.Pod) bool {
+	return len(pods) == int(d.replicas) && !slices.ContainsFunc(pods, notReady)
+}
+
+// Scale sets the Deployment's replicas, also for a later Start, and waits until the pods are ready.
+func (d *Deployed) Scale(ctx context.Context, replicas int) error {
+	if replicas < 1 {
+		return fmt.Errorf("scaling the operator to %d: use Stop", replicas)
+	}
+	d.replicas = int32(replicas)
+	return d.Start(ctx)
 }
 
 // Stop scales the Deployment to 0 and waits until no pod is left.
@@ -124,17 +191,16 @@ func (d *Deployed) Stop(ctx context.Context) error {
 	if err := scale(ctx, d.clients, d.manifest.deployment, 0); err != nil {
 		return err
 	}
-	return d.waitPods(ctx, "the operator's pods to be gone", func(pods []corev1.Pod) bool { return len(pods) == 0 })
+	return d.waitPods(ctx, readyTimeout, "the operator's pods to be gone", func(pods []corev1.Pod) bool { return len(pods) == 0 })
 }
 
-// Start scales the Deployment to what its manifest says and waits until the pods are ready.
+// Start scales the Deployment to what its manifest says, or Scale did, and waits until the pods are
+// ready.
 func (d *Deployed) Start(ctx context.Context) error {
 	if err := scale(ctx, d.clients, d.manifest.deployment, d.replicas); err != nil {
 		return err
 	}
-	return d.waitPods(ctx, "the operator's pods to be ready", func(pods []corev1.Pod) bool {
-		return len(pods) == int(d.replicas) && !slices.ContainsFunc(pods, notReady)
-	})
+	return d.waitPods(ctx, readyTimeout, "the operator's pods to be ready", d.complete)
 }
 
 // Metrics asks through a port forwarded to the first pod: the API server's proxy would take the
@@ -168,8 +234,8 @@ func (d *Deployed) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-func (d *Deployed) waitPods(ctx context.Context, what string, done func([]corev1.Pod) bool) error {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+func (d *Deployed) waitPods(ctx context.Context, limit time.Duration, what string, done func([]corev1.Pod) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		pods, err := d.pods(ctx)
 		return err == nil && done(pods), nil
 	})
@@ -208,5 +274,5 @@ func scaleIfThere(ctx context.Context, cfg *rest.Config, m *manifest, replicas i
 	if err != nil {
 		return err
 	}
-	return d.waitPods(ctx, "the operator's pods to be gone", func(pods []corev1.Pod) bool { return len(pods) == 0 })
+	return d.waitPods(ctx, readyTimeout, "the operator's pods to be gone", func(pods []corev1.Pod) bool { return len(pods) == 0 })
 }

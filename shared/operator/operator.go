@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Operator is a handle for an operator that was deployed or started.
+// Operator is a handle for an operator that was deployed or started: one replica, or as many as Scale
+// says.
 type Operator interface {
 	// User is the name that the API server knows the operator by, as in the audit log.
 	User() string
@@ -26,18 +27,25 @@ type Operator interface {
 	Namespace() string
 	// ServiceAccount is the name of the account it acts as.
 	ServiceAccount() string
-	// Logs is what the operator logged so far. Of earlier runs it has what can still be had.
+	// Logs is what the operator logged so far, one replica after the other. Of earlier runs it has what
+	// can still be had.
 	Logs(ctx context.Context) (string, error)
 	// Restart ends the operator in order, starts it again and waits until it is ready.
 	Restart(ctx context.Context) error
-	// Kill ends the operator without warning, starts it again and waits until it is ready.
+	// Kill ends the operator without warning, as a crash does, and waits until it runs again and is ready.
 	Kill(ctx context.Context) error
+	// KillLeader does so to the replica that holds the operator's lease, and to no other. It returns the
+	// identity that the lease named. It waits for the killed replica, not for the next leader.
+	KillLeader(ctx context.Context) (identity string, err error)
+	// Scale has this many replicas run, one or more, and waits until each is ready. Restart, Kill, Stop
+	// and Start are about all of them.
+	Scale(ctx context.Context, replicas int) error
 	// Stop ends the operator in order, until Start.
 	Stop(ctx context.Context) error
 	// Start starts the operator after Stop and waits until it is ready.
 	Start(ctx context.Context) error
-	// Metrics asks for /metrics with a bearer token, or with none if it is empty, and returns the
-	// HTTP status and the body.
+	// Metrics asks the first replica for /metrics with a bearer token, or with none if it is empty, and
+	// returns the HTTP status and the body.
 	Metrics(ctx context.Context, token string) (status int, body string, err error)
 }
 
@@ -73,10 +81,41 @@ func findManifest(objects []*unstructured.Unstructured) (*manifest, error) {
 		}
 	}
 	if len(deployments) != 1 || len(deployments[0].Spec.Template.Spec.Containers) == 0 {
-		return nil, fmt.Errorf("finding the operator: config/default has %d Deployments and none with a container called manager", len(deployments))
+		return nil, fmt.Errorf("finding the operator: the configuration has %d Deployments and none with a container called manager", len(deployments))
 	}
 	m.deployment, m.container = deployments[0], &deployments[0].Spec.Template.Spec.Containers[0]
 	return m, nil
+}
+
+// AddArgs adds arguments to those of the operator in a stage's objects.
+func AddArgs(objects []*unstructured.Unstructured, args ...string) error {
+	m, err := findManifest(objects)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" || object.GetName() != m.deployment.Name {
+			continue
+		}
+		path := []string{"spec", "template", "spec", "containers"}
+		containers, _, err := unstructured.NestedSlice(object.Object, path...)
+		if err != nil {
+			return fmt.Errorf("reading Deployment %s: %w", object.GetName(), err)
+		}
+		for _, container := range containers {
+			fields, _ := container.(map[string]any)
+			if fields["name"] != m.container.Name {
+				continue
+			}
+			if err := unstructured.SetNestedStringSlice(fields, slices.Concat(m.container.Args, args), "args"); err != nil {
+				return fmt.Errorf("changing Deployment %s: %w", object.GetName(), err)
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, containers, path...); err != nil {
+			return fmt.Errorf("changing Deployment %s: %w", object.GetName(), err)
+		}
+	}
+	return nil
 }
 
 func (m *manifest) serviceAccount() string {
@@ -90,8 +129,9 @@ func (m *manifest) user() string {
 	return "system:serviceaccount:" + m.deployment.Namespace + ":" + m.serviceAccount()
 }
 
-// environment returns the container's variables for a process of this machine.
-func (m *manifest) environment() ([]string, error) {
+// environment returns the container's variables for a process of this machine. replica is its number:
+// a pod's name is its own.
+func (m *manifest) environment(replica int) ([]string, error) {
 	var out []string
 	for _, v := range m.container.Env {
 		value := v.Value
@@ -108,6 +148,9 @@ func (m *manifest) environment() ([]string, error) {
 					return nil, fmt.Errorf("reading this machine's name: %w", err)
 				}
 				value = host
+				if path == "metadata.name" {
+					value = fmt.Sprintf("%s-%d", host, replica)
+				}
 			case "spec.serviceAccountName":
 				value = m.serviceAccount()
 			default:

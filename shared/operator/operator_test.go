@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,26 @@ func TestFindManifest(t *testing.T) {
 	}
 }
 
+func TestAddArgs(t *testing.T) {
+	objects, err := deploy.Render("../deploy/testdata/stage", "iced", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := AddArgs(objects, "--cups=2"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := findManifest(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"--metrics-bind-address=:8443", "--iced", "--cups=2"}; !slices.Equal(m.container.Args, want) {
+		t.Errorf("got %q, want %q", m.container.Args, want)
+	}
+	if sidecar := m.deployment.Spec.Template.Spec.Containers[0]; len(sidecar.Args) > 0 {
+		t.Errorf("the sidecar was given %q", sidecar.Args)
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	m := testManifest(t)
 	field := func(path string) *corev1.EnvVarSource {
@@ -52,13 +73,20 @@ func TestEnvironment(t *testing.T) {
 	m.container.Env = []corev1.EnvVar{
 		{Name: "PLAIN", Value: "a=b c"},
 		{Name: "POD_NAMESPACE", ValueFrom: field("metadata.namespace")},
+		{Name: "POD_NAME", ValueFrom: field("metadata.name")},
+		{Name: "NODE", ValueFrom: field("spec.nodeName")},
 		{Name: "ACCOUNT", ValueFrom: field("spec.serviceAccountName")},
 	}
-	got, err := m.environment()
+	got, err := m.environment(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"PLAIN=a=b c", "POD_NAMESPACE=teapot-system", "ACCOUNT=controller-manager"}; !slices.Equal(got, want) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"PLAIN=a=b c", "POD_NAMESPACE=teapot-system", "POD_NAME=" + host + "-1", "NODE=" + host, "ACCOUNT=controller-manager"}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
@@ -67,7 +95,7 @@ func TestEnvironment(t *testing.T) {
 		"a secret":                    {SecretKeyRef: &corev1.SecretKeySelector{}},
 	} {
 		m.container.Env = []corev1.EnvVar{{Name: "IMPOSSIBLE", ValueFrom: source}}
-		if _, err := m.environment(); err == nil || !strings.Contains(err.Error(), "IMPOSSIBLE") {
+		if _, err := m.environment(1); err == nil || !strings.Contains(err.Error(), "IMPOSSIBLE") {
 			t.Errorf("%s: got error %v, want one that names the variable", name, err)
 		}
 	}

@@ -1,45 +1,48 @@
 package operator
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
-// Bounds for a local operator.
+// Bounds on what an operator may take.
 const (
 	readyTimeout = 60 * time.Second
 	stopTimeout  = 30 * time.Second
+	// crashTimeout is more than readyTimeout: the kubelet pauses before it starts a container that ended
+	// again, 10 seconds, then twice as long each time.
+	crashTimeout = 3 * time.Minute
+	// leaderTimeout is enough for the lease of a killed leader to run out.
+	leaderTimeout = 60 * time.Second
 )
 
-// Process is an operator that runs as a local process.
+// Process is an operator that runs as a local process, or as several: one for each replica.
 type Process struct {
-	options    Options
-	manifest   *manifest
-	binary     string
+	options  Options
+	manifest *manifest
+	binary   string
+	help     string
+	// kubeconfig and records name files of the first replica; further ones have the number appended.
 	kubeconfig string
-	help       string
-	// record is the file that tells a later run which process to end, if this one is killed.
-	record string
-
-	cmd         *exec.Cmd
-	ended       chan struct{}
-	metricsPort int
-	probePort   int
+	records    string
+	// login gets a token for a process, writes a kubeconfig with it and returns the token's id.
+	login    func(ctx context.Context, kubeconfig string) (credential string, err error)
+	replicas []*replica
 }
 
 var _ Operator = &Process{}
 
-// User is that of the ServiceAccount whose token the process has.
+// User is that of the ServiceAccount whose tokens the processes have.
 func (p *Process) User() string { return p.manifest.user() }
 
 // Namespace is the one that the manifest deploys the operator to.
@@ -48,133 +51,109 @@ func (p *Process) Namespace() string { return p.manifest.deployment.Namespace }
 // ServiceAccount is the one that the manifest names.
 func (p *Process) ServiceAccount() string { return p.manifest.serviceAccount() }
 
-// Pid is the present process's.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
+// Pid is that of the first replica's present process.
+func (p *Process) Pid() int { return p.replicas[0].cmd.Process.Pid }
 
-// Ended is closed when the present process has ended, for whatever reason.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
+// Ended is closed when the first replica's present process has ended, for whatever reason.
+func (p *Process) Ended() <-chan struct{} { return p.replicas[0].ended }
 
 // arguments are the manifest's, then what a process next to others needs: addresses of its own, and
 // the namespace that a pod would read from its mounted token.
-func (p *Process) arguments(ctx context.Context) ([]string, error) {
-	ports, err := freePorts(ctx, 2)
-	if err != nil {
-		return nil, err
-	}
-	p.metricsPort, p.probePort = ports[0], ports[1]
+func (p *Process) arguments(r *replica) []string {
 	args := append([]string{}, p.manifest.container.Args...)
 	for _, flag := range []struct{ name, value string }{
-		{"kubeconfig", p.kubeconfig},
-		{"metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", p.metricsPort)},
-		{"health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", p.probePort)},
+		{"kubeconfig", r.kubeconfig},
+		{"metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", r.metricsPort)},
+		{"health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", r.probePort)},
 		{"leader-election-namespace", p.Namespace()},
 	} {
 		if strings.Contains(p.help, "-"+flag.name) {
 			args = append(args, "--"+flag.name+"="+flag.value)
 		}
 	}
-	return append(args, p.options.Args...), nil
+	return append(args, p.options.Args...)
 }
 
-// Start starts the process and waits until its readiness probe says yes.
+// Start starts the replicas that do not run and waits until their readiness probes say yes.
 func (p *Process) Start(ctx context.Context) error {
-	args, err := p.arguments(ctx)
-	if err != nil {
-		return err
+	if len(p.replicas) == 0 {
+		p.resize(1)
 	}
-	env, err := p.manifest.environment()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(p.options.Log), 0o755); err != nil {
-		return fmt.Errorf("creating the folder for the operator's log: %w", err)
-	}
-	log, err := os.OpenFile(p.options.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("opening the operator's log: %w", err)
-	}
-	var output io.Writer = log
-	if p.options.Output != nil {
-		output = io.MultiWriter(log, p.options.Output)
-	}
-	cmd := exec.Command(p.binary, args...) //nolint:noctx // it outlives the call, and is ended in order
-	// KUBECONFIG would otherwise lead an operator without the flag to wherever the reader works.
-	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+p.kubeconfig), env...)
-	cmd.Stdout, cmd.Stderr = output, output
-	// A process group of its own: Ctrl-C reaches us, and we end it in order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		_ = log.Close()
-		return fmt.Errorf("starting the operator: %w", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		_ = log.Close()
-		close(ended)
-	}()
-	p.cmd, p.ended = cmd, ended
-	if err := p.remember(ctx); err != nil {
-		return errors.Join(err, p.Stop(context.WithoutCancel(ctx)))
-	}
-	if err := p.waitReady(ctx); err != nil {
-		return errors.Join(err, p.Stop(context.WithoutCancel(ctx)))
+	for _, r := range p.replicas {
+		if r.running() {
+			continue
+		}
+		if err := p.start(ctx, r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (p *Process) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	url := fmt.Sprintf("http://127.0.0.1:%d/readyz", p.probePort)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.ended:
-			return fmt.Errorf("the operator ended instead of getting ready; its log is %s and ends with\n%s", p.options.Log, tail(p.options.Log))
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the operator to be ready (its log is %s): %w", p.options.Log, context.Cause(ctx))
-		case <-tick.C:
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-			if err != nil {
-				return fmt.Errorf("asking the operator whether it is ready: %w", err)
-			}
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				continue
-			}
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
+// start gives a replica what each new process needs afresh, and starts it.
+func (p *Process) start(ctx context.Context, r *replica) error {
+	ports, err := freePorts(ctx, 2)
+	if err != nil {
+		return err
+	}
+	r.metricsPort, r.probePort = ports[0], ports[1]
+	if r.credential, err = p.login(ctx, r.kubeconfig); err != nil {
+		return err
+	}
+	env, err := p.manifest.environment(r.number)
+	if err != nil {
+		return err
+	}
+	return r.start(ctx, p.arguments(r), env, p.options.Output)
+}
+
+// resize makes the list of replicas longer or shorter. Those that it drops must have ended.
+func (p *Process) resize(n int) {
+	p.replicas = p.replicas[:min(n, len(p.replicas))]
+	for number := len(p.replicas) + 1; number <= n; number++ {
+		r := &replica{number: number, binary: p.binary, log: p.options.Log, kubeconfig: p.kubeconfig}
+		if number > 1 {
+			extension := filepath.Ext(r.log)
+			r.log = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(r.log, extension), number, extension)
+			r.kubeconfig = fmt.Sprintf("%s-%d", r.kubeconfig, number)
+		}
+		r.record = filepath.Join(p.records, fmt.Sprintf("%d.json", number))
+		p.replicas = append(p.replicas, r)
+	}
+}
+
+// Scale ends the replicas that are too many, in order, and starts those that are missing. Each has
+// ports, a token and a log of its own: operator.log, operator-2.log.
+func (p *Process) Scale(ctx context.Context, replicas int) error {
+	if replicas < 1 {
+		return fmt.Errorf("scaling the operator to %d: use Stop", replicas)
+	}
+	if replicas < len(p.replicas) {
+		if err := end(ctx, p.replicas[replicas:], syscall.SIGTERM); err != nil {
+			return err
 		}
 	}
+	p.resize(replicas)
+	return p.Start(ctx)
 }
 
-// Stop asks the process to end, and kills it if that takes too long.
+// Stop asks the processes to end, and kills those that take too long.
 func (p *Process) Stop(ctx context.Context) error {
-	return p.end(ctx, syscall.SIGTERM)
+	return end(ctx, p.replicas, syscall.SIGTERM)
 }
 
-func (p *Process) end(ctx context.Context, signal syscall.Signal) error {
-	if p.cmd == nil {
-		return nil
+// end ends replicas, all at once.
+func end(ctx context.Context, replicas []*replica, signal syscall.Signal) error {
+	errs := make([]error, len(replicas))
+	var all sync.WaitGroup
+	for i, r := range replicas {
+		all.Go(func() { errs[i] = r.end(ctx, signal) })
 	}
-	// The process may have ended by itself, and then there is nobody to signal.
-	_ = p.cmd.Process.Signal(signal)
-	select {
-	case <-p.ended:
-		return nil
-	case <-time.After(stopTimeout):
-	case <-ctx.Done():
-	}
-	_ = p.cmd.Process.Kill()
-	<-p.ended
-	return fmt.Errorf("stopping the operator: it did not end within %s and was killed", stopTimeout)
+	all.Wait()
+	return errors.Join(errs...)
 }
 
-// Restart ends the process in order and starts another.
+// Restart ends the processes in order and starts others.
 func (p *Process) Restart(ctx context.Context) error {
 	if err := p.Stop(ctx); err != nil {
 		return err
@@ -182,33 +161,56 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// Kill kills the process and starts another.
+// Kill kills the processes and starts others.
 func (p *Process) Kill(ctx context.Context) error {
-	if err := p.end(ctx, syscall.SIGKILL); err != nil {
+	if err := end(ctx, p.replicas, syscall.SIGKILL); err != nil {
 		return err
 	}
 	return p.Start(ctx)
 }
 
-// Logs is the whole log file, all runs of this suite.
+// KillLeader kills the process that wrote the lease last, and starts another.
+func (p *Process) KillLeader(ctx context.Context) (string, error) {
+	cfg, err := p.options.Cluster.RESTConfig()
+	if err != nil {
+		return "", err
+	}
+	clients, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return "", fmt.Errorf("making a client: %w", err)
+	}
+	var leader *replica
+	identity, err := waitLeader(ctx, clients, p.Namespace(), func(ctx context.Context, lease *coordinationv1.Lease) (bool, error) {
+		leader, err = p.holder(ctx, lease)
+		return leader != nil, err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := leader.end(ctx, syscall.SIGKILL); err != nil {
+		return "", err
+	}
+	return identity, p.start(ctx, leader)
+}
+
+// Logs are the whole log files, all runs of this suite. Those of several replicas have a line with
+// their name before them.
 func (p *Process) Logs(context.Context) (string, error) {
-	text, err := os.ReadFile(p.options.Log)
-	if err != nil {
-		return "", fmt.Errorf("reading the operator's log: %w", err)
+	var all strings.Builder
+	for _, r := range p.replicas {
+		text, err := os.ReadFile(r.log)
+		if err != nil {
+			return all.String(), fmt.Errorf("reading the operator's log: %w", err)
+		}
+		if len(p.replicas) > 1 {
+			fmt.Fprintf(&all, "==> %s <==\n", filepath.Base(r.log))
+		}
+		all.Write(text)
 	}
-	return string(text), nil
+	return all.String(), nil
 }
 
-// Metrics asks the process directly.
+// Metrics asks the first replica directly.
 func (p *Process) Metrics(ctx context.Context, token string) (int, string, error) {
-	return getMetrics(ctx, p.metricsPort, token)
-}
-
-func tail(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return string(bytes.Join(lines[max(0, len(lines)-10):], []byte("\n")))
+	return getMetrics(ctx, p.replicas[0].metricsPort, token)
 }

@@ -64,6 +64,7 @@ func newProcess(t *testing.T, args ...string) *Process {
 		manifest:   testManifest(t),
 		binary:     filepath.Join(dir, "operator"),
 		kubeconfig: "the-kubeconfig",
+		login:      func(_ context.Context, kubeconfig string) (string, error) { return "token of " + kubeconfig, nil },
 		help:       "-kubeconfig -health-probe-bind-address -metrics-bind-address",
 	}
 	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.binary, source).CombinedOutput(); err != nil {
@@ -72,7 +73,7 @@ func newProcess(t *testing.T, args ...string) *Process {
 	if err := p.endLeftover(t.Context(), t.Output(), "teapot"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.end(context.Background(), syscall.SIGKILL) })
+	t.Cleanup(func() { _ = end(context.Background(), p.replicas, syscall.SIGKILL) })
 	return p
 }
 
@@ -124,6 +125,76 @@ func TestProcessLivesAndDies(t *testing.T) {
 	}
 }
 
+func TestProcessScales(t *testing.T) {
+	p := newProcess(t)
+	if err := p.Scale(t.Context(), 0); err == nil {
+		t.Error("it was scaled to 0, which is Stop's to do")
+	}
+	if err := p.Scale(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	first, second := p.replicas[0], p.replicas[1]
+	if first.probePort == second.probePort || first.metricsPort == second.metricsPort || first.log == second.log || first.credential == second.credential {
+		t.Errorf("the replicas share what each needs for itself: %+v, %+v", first, second)
+	}
+	text := logs(t, p)
+	for _, want := range []string{"==> operator.log <==\nstarted", "==> operator-2.log <==\nstarted", "the-kubeconfig-2 "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the logs lack %q: %s", want, text)
+		}
+	}
+
+	if err := p.Scale(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if second.running() || !first.running() {
+		t.Error("scaling down did not end the last replica, and only that")
+	}
+}
+
+func TestProcessStartsAndRestartsAllReplicas(t *testing.T) {
+	p := newProcess(t)
+	if err := p.Scale(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	first, second := p.replicas[0], p.replicas[1]
+	if err := first.end(t.Context(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	kept := second.cmd.Process.Pid
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !first.running() || second.cmd.Process.Pid != kept {
+		t.Error("Start did not start the one that was gone, and only that")
+	}
+	if err := p.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(logs(t, p), "ended in order"); got != 2 {
+		t.Errorf("Restart ended %d replicas in order, want 2", got)
+	}
+}
+
+func TestWithCredential(t *testing.T) {
+	p := newProcess(t)
+	if err := p.Scale(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.withCredential("token of the-kubeconfig-2"); got != p.replicas[1] {
+		t.Errorf("got %+v, want the second replica", got)
+	}
+	if got := p.withCredential("token of somebody else"); got != nil {
+		t.Errorf("got %+v, want nothing", got)
+	}
+	if err := p.replicas[1].end(t.Context(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.withCredential("token of the-kubeconfig-2"); got != nil {
+		t.Errorf("a process that is gone was taken for the leader: %+v", got)
+	}
+}
+
 func TestProcessThatEndsAtOnceShowsItsLog(t *testing.T) {
 	p := newProcess(t, "--broken")
 	began := time.Now()
@@ -136,14 +207,18 @@ func TestProcessThatEndsAtOnceShowsItsLog(t *testing.T) {
 	}
 }
 
-func TestLeftoverIsEnded(t *testing.T) {
+func TestLeftoversAreEnded(t *testing.T) {
 	p := newProcess(t)
-	if err := p.Start(t.Context()); err != nil {
+	if err := p.Scale(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	left, err := proc.Of(t.Context(), p.Pid())
-	if err != nil {
-		t.Fatal(err)
+	var left []proc.Process
+	for _, r := range p.replicas {
+		process, err := proc.Of(t.Context(), r.cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, process)
 	}
 	// As another run would: with a handle of its own.
 	other := &Process{options: p.options}
@@ -151,10 +226,12 @@ func TestLeftoverIsEnded(t *testing.T) {
 	if err := other.endLeftover(t.Context(), &said, "teapot"); err != nil {
 		t.Fatal(err)
 	}
-	if left.Alive(t.Context()) {
-		t.Error("the operator of another run still writes")
+	for _, process := range left {
+		if process.Alive(t.Context()) {
+			t.Error("the operator of another run still writes")
+		}
 	}
-	if !strings.Contains(said.String(), "was killed") {
+	if got := strings.Count(said.String(), "was killed"); got != 2 {
 		t.Errorf("it was not said what was found: %q", said.String())
 	}
 	said.Reset()

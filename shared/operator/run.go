@@ -19,8 +19,10 @@ import (
 type Options struct {
 	Cluster  cluster.Cluster
 	StageDir string
-	Images   deploy.Images
-	// Log is the file that the operator's output is appended to.
+	// Overlay is the folder of the stage's configuration to use; empty: deploy.DefaultOverlay.
+	Overlay string
+	Images  deploy.Images
+	// Log is the file that the operator's output is appended to; replica 2 gets one beside it.
 	Log string
 	// Output, if set, gets the operator's output too.
 	Output io.Writer
@@ -29,12 +31,13 @@ type Options struct {
 }
 
 // Run applies the stage's configuration without the operator's Deployment, so that its CRDs, its
-// ServiceAccount and its role are there, builds the operator for this machine and starts it with
-// the manifest's arguments and environment and a token of that ServiceAccount. If the Deployment is
+// ServiceAccount and its role are there, builds the operator for this machine and starts one replica
+// with the manifest's arguments and environment and a token of that ServiceAccount. If the Deployment is
 // in the cluster, it is scaled to 0: there must not be two writers.
 func Run(ctx context.Context, out io.Writer, o Options) (*Process, error) {
 	p := &Process{options: o}
-	objects, err := deploy.Render(o.StageDir, "default", o.Images)
+	p.login = p.newToken
+	objects, err := deploy.Render(o.StageDir, o.Overlay, o.Images)
 	if err != nil {
 		return nil, err
 	}
@@ -79,18 +82,11 @@ func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) erro
 	if err := p.endLeftover(ctx, out, stage); err != nil {
 		return err
 	}
-	token, err := Token(ctx, cfg, p.Namespace(), p.ServiceAccount())
-	if err != nil {
-		return err
-	}
 	repo, err := config.Repo()
 	if err != nil {
 		return err
 	}
 	p.kubeconfig = filepath.Join(repo, ".kube", "operator-"+stage)
-	if err := cluster.WriteTokenKubeconfig(p.kubeconfig, p.options.Cluster, token); err != nil {
-		return err
-	}
 	// Flags are given only to operators that have them.
 	help, err := exec.CommandContext(ctx, p.binary, "--help").CombinedOutput()
 	if err != nil && len(help) == 0 {
@@ -98,6 +94,23 @@ func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) erro
 	}
 	p.help = string(help)
 	return nil
+}
+
+// newToken writes a kubeconfig with a new token of the operator's ServiceAccount, and returns the id
+// that the API server's audit log has for it.
+func (p *Process) newToken(ctx context.Context, kubeconfig string) (credential string, err error) {
+	cfg, err := p.options.Cluster.RESTConfig()
+	if err != nil {
+		return "", err
+	}
+	token, err := Token(ctx, cfg, p.Namespace(), p.ServiceAccount())
+	if err != nil {
+		return "", err
+	}
+	if err := cluster.WriteTokenKubeconfig(kubeconfig, p.options.Cluster, token); err != nil {
+		return "", err
+	}
+	return credentialOf(token)
 }
 
 func absolute(path string) string {

@@ -3,10 +3,14 @@ package operator
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -31,6 +35,25 @@ func Token(ctx context.Context, cfg *rest.Config, namespace, serviceAccount stri
 		return "", fmt.Errorf("getting a token of ServiceAccount %s/%s: %w", namespace, serviceAccount, err)
 	}
 	return answer.Status.Token, nil
+}
+
+// credentialOf returns the id of a ServiceAccount's token, as audit.Credential has it.
+func credentialOf(token string) (string, error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "", errors.New("reading a token's id: it is not a JSON web token")
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", fmt.Errorf("reading a token's id: %w", err)
+	}
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	if err := json.Unmarshal(text, &claims); err != nil || claims.ID == "" {
+		return "", fmt.Errorf("reading a token's id: it has none (%w)", err)
+	}
+	return "JTI=" + claims.ID, nil
 }
 
 // getMetrics asks for https://127.0.0.1:port/metrics.

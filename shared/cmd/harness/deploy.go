@@ -14,19 +14,24 @@ import (
 )
 
 func newInstall() *cobra.Command {
-	return stageCommand("install", "Apply a stage's CRDs", deploy.Install)
+	return stageCommand(&stage{}, "install", "Apply a stage's CRDs", deploy.Install)
 }
 
 func newUninstall() *cobra.Command {
-	return stageCommand("uninstall", "Delete a stage's CRDs and every object of their kinds", deploy.Uninstall)
+	return stageCommand(&stage{}, "uninstall", "Delete a stage's CRDs and every object of their kinds", deploy.Uninstall)
 }
 
 func newUndeploy() *cobra.Command {
-	return stageCommand("undeploy", "Delete what deploy applied, and every object of the stage's kinds", deploy.Undeploy)
+	s := &stage{}
+	cmd := stageCommand(s, "undeploy", "Delete what deploy applied, and every object of the stage's kinds",
+		func(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir string) error {
+			return deploy.Undeploy(ctx, out, cfg, stageDir, s.overlay)
+		})
+	s.overlayFlag(cmd)
+	return cmd
 }
 
-func stageCommand(use, short string, run func(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir string) error) *cobra.Command {
-	s := &stage{}
+func stageCommand(s *stage, use, short string, run func(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := s.open(); err != nil {
@@ -46,7 +51,7 @@ func stageCommand(use, short string, run func(ctx context.Context, out io.Writer
 
 func newDeploy() *cobra.Command {
 	s := &stage{}
-	cmd := &cobra.Command{Use: "deploy", Short: "Build a stage's images, load them, and apply config/default with them", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "deploy", Short: "Build a stage's images, load them, and apply its configuration with them", Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := s.open(); err != nil {
 			return err
@@ -63,10 +68,15 @@ func newDeploy() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return deploy.Deploy(ctx, cmd.OutOrStdout(), cfg, s.dir, images)
+			objects, err := deploy.Render(s.dir, s.overlay, images)
+			if err != nil {
+				return err
+			}
+			return deploy.Deploy(ctx, cmd.OutOrStdout(), cfg, objects)
 		})
 	}
 	s.flags(cmd)
+	s.overlayFlag(cmd)
 	s.imageFlags(cmd)
 	return cmd
 }

@@ -28,10 +28,11 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runOperator(ctx, cmd, operator.Options{Cluster: c, StageDir: s.dir, Images: images, Args: args})
+			return runOperator(ctx, cmd, operator.Options{Cluster: c, StageDir: s.dir, Overlay: s.overlay, Images: images, Args: args})
 		})
 	}
 	s.flags(cmd)
+	s.overlayFlag(cmd)
 	s.imageFlags(cmd)
 	return cmd
 }

@@ -18,13 +18,18 @@ import (
 
 // stage is what the commands that work on one stage are told.
 type stage struct {
-	dir    string
-	images []string
+	dir     string
+	overlay string
+	images  []string
 }
 
 func (s *stage) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.dir, "stage", "", "the stage's folder, from the repository's root or absolute")
 	_ = cmd.MarkFlagRequired("stage")
+}
+
+func (s *stage) overlayFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.overlay, "overlay", deploy.DefaultOverlay, "the folder below the stage's config to use: a variant of its operator")
 }
 
 func (s *stage) imageFlags(cmd *cobra.Command) {
