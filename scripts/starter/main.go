@@ -86,7 +86,7 @@ func produce(ctx context.Context, repo string, o options, s *stage) (err error) 
 	if err != nil {
 		return err
 	}
-	if err := writeReadme(temp, o, s); err != nil {
+	if err := writeReadme(temp, o, s, r); err != nil {
 		return err
 	}
 	// Generated files list things by name, and the names have changed.

@@ -59,6 +59,8 @@ func TestTextRenamesWhatIsAName(t *testing.T) {
 		{"Teapot", "example.com/workbook", "github.com/me/my-op"},
 		{"Teapot", "02-lolcow", "my-op"},
 		{"Teapot", "run make stage-2 e2e or make stage-2-e2e", "run make e2e or make e2e"},
+		// The repository that the stage was part of.
+		{"Teapot", "the workbook's own, TestFindsTheWorkbooksOwn", "the project's own, TestFindsTheProjectsOwn"},
 		// Around a name.
 		{"Teapot", `"\nlolcow\tlolcow"`, `"\nteapot\tteapot"`},
 		{"Teapot", "50lolcows `lolcow` $lolcow", "50teapots `teapot` $teapot"},

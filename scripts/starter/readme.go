@@ -13,12 +13,21 @@ import (
 var readme string
 
 // writeReadme gives the copy a README of its own: the stage's speaks of the workbook.
-func writeReadme(dest string, o options, s *stage) error {
+func writeReadme(dest string, o options, s *stage, r *renamer) error {
 	kinds := []string{}
 	for _, resource := range s.Resources {
 		kinds = append(kinds, s.renamedKind(resource.Kind, o.Kind))
 	}
+	folders := []folder{{"`internal/controller/`", "the reconciler"}}
+	if len(s.hints.Folders) > 0 {
+		folders = nil
+	}
+	for _, f := range s.hints.Folders {
+		at := place{file: "hack/starter.yaml"}
+		folders = append(folders, folder{r.text(at, f.Name), r.text(at, f.What)})
+	}
 	values := map[string]any{
+		"Folders": folders,
 		"Project": o.project(),
 		"Kind":    o.Kind,
 		"Kinds":   strings.Join(kinds, " and "),

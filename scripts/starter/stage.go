@@ -47,6 +47,14 @@ type hints struct {
 	Names map[string]string `json:"names"`
 	// Drop lists what makes no sense in a copy, as patterns like those of keep.
 	Drop []string `json:"drop"`
+	// Folders says where the operator is, for the README of a copy. Default: internal/controller.
+	Folders []folder `json:"folders"`
+}
+
+// folder is a line of the README's table of folders.
+type folder struct {
+	Name string `json:"name"` // as in the stage: `internal/raw/`
+	What string `json:"what"`
 }
 
 // findStage reads stage number of the repository.
@@ -149,6 +157,7 @@ func (s *stage) names(o options) []name {
 	}
 	// The harness and the stage speak of the repository that they are part of.
 	names = append(names, word("Workbook", "Project")...)
+	names = append(names, name{old: "Workbooks", new: "Projects", style: camel})
 
 	for _, resource := range s.Resources {
 		to := s.renamedKind(resource.Kind, o.Kind)

@@ -108,7 +108,7 @@ func TestStarter(t *testing.T) {
 	for file, parts := range map[string][]string{
 		"Makefile":                               {"HARNESS ?= hack/harness\n"},
 		"PROJECT":                                {"domain: me.dev\n", "projectName: teapot\n", "kind: TeapotSetup\n", "repo: github.com/me/my-op\n"},
-		"README.md":                              {"# my-op\n", "Teapot and TeapotSetup", "`me.dev/v1alpha1`", "kubectl get teapots\n"},
+		"README.md":                              {"# my-op\n", "Teapot and TeapotSetup", "`me.dev/v1alpha1`", "kubectl get teapots\n", "| `api/` |", "\n| `internal/controller/` | the broker of a Teapot |\n| `cmd/` |"},
 		"api/v1alpha1/teapotsetup_types.go":      {"type TeapotSetup struct", "shortName=teas", "shortName=tea\n", "type Teapot struct"},
 		"config/samples/teapot.yaml":             {"apiVersion: me.dev/v1alpha1\n", "name: teapot-sample\n", "command: flux start\n"},
 		"internal/controller/broker.go":          {`exec.Command("flux", "start")`, `"FLUX_URI"`, `"broker.toml"`, `"teapot-config"`, "newTeapotBroker"},
@@ -121,6 +121,18 @@ func TestStarter(t *testing.T) {
 				t.Errorf("%s does not hold %q:\n%s", file, part, got[file])
 			}
 		}
+	}
+}
+
+// A stage that says nothing of its folders has the reconciler where kubebuilder puts it.
+func TestReadmeNamesTheUsualFolder(t *testing.T) {
+	s := &stage{Resources: []resource{{Kind: "Lolcow", Domain: "my.domain", Version: "v1alpha1"}}}
+	dest := t.TempDir()
+	if err := writeReadme(dest, options{Module: "github.com/me/my-op", Domain: "me.dev", Kind: "Teapot"}, s, newRenamer(nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, dest)["README.md"]; !strings.Contains(got, "\n| `internal/controller/` | the reconciler |\n") {
+		t.Errorf("got:\n%s", got)
 	}
 }
 
