@@ -1,0 +1,148 @@
+package v1alpha1_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/01-informers/internal/generated/clientset/versioned"
+	"example.com/workbook/01-informers/internal/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+// strictly is `kubectl apply --validate=strict`: the API server answers an unknown field with an error.
+var strictly = metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}}
+
+// TestValidation has, for every rule of the API, values that are just in and just out.
+func TestValidation(t *testing.T) {
+	t.Parallel()
+	client, err := versioned.NewForConfig(testserver.Config(t))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	foos := client.FooV1alpha1().Foos(testserver.Namespace(t))
+
+	named := func(name string) *v1alpha1.Foo {
+		return &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.FooSpec{DeploymentName: "web"}}
+	}
+	wants := func(deploymentName string) *v1alpha1.Foo {
+		f := named("foo")
+		f.Spec.DeploymentName = deploymentName
+		return f
+	}
+	replicas := func(n int32) *v1alpha1.Foo {
+		f := named("foo")
+		f.Spec.Replicas = &n
+		return f
+	}
+	const noLabel = "must be a DNS label"
+	for name, test := range map[string]struct {
+		foo  *v1alpha1.Foo
+		want string // part of the message; empty: accepted
+	}{
+		"a name of one letter":         {wants("w"), ""},
+		"a name of one digit":          {wants("1"), ""},
+		"a name of 63":                 {wants(strings.Repeat("n", 63)), ""},
+		"a name of 64":                 {wants(strings.Repeat("n", 64)), "spec.deploymentName: Too long: may not be more than 63"},
+		"no name":                      {wants(""), "spec.deploymentName in body should be at least 1 chars long"},
+		"a capital letter":             {wants("Web"), noLabel},
+		"a dot":                        {wants("web.example"), noLabel},
+		"a dash at the beginning":      {wants("-web"), noLabel},
+		"a dash at the end":            {wants("web-"), noLabel},
+		"a dash in between":            {wants("w-e-b"), ""},
+		"an underscore":                {wants("w_b"), noLabel},
+		"a letter that is not ASCII":   {wants("w\u00e9b"), noLabel},
+		"a newline":                    {wants("web\n"), noLabel},
+		"0 replicas":                   {replicas(0), ""},
+		"100 replicas":                 {replicas(100), ""},
+		"101 replicas":                 {replicas(101), "spec.replicas in body should be less than or equal to 100"},
+		"-1 replicas":                  {replicas(-1), "spec.replicas in body should be greater than or equal to 0"},
+		"the Foo's own name of 63":     {named(strings.Repeat("n", 63)), ""},
+		"the Foo's own name of 64":     {named(strings.Repeat("n", 64)), "metadata.name must be at most 63 characters"},
+		"a dot in the Foo's own name":  {named("a.b"), ""},
+		"a capital in the Foo's own":   {named("Foo"), "metadata.name"},
+		"a digit begins the Foo's own": {named("1foo"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			created, err := foos.Create(t.Context(), test.foo, strictly)
+			if test.want != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.want)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			if test.foo.Spec.Replicas == nil {
+				g.Expect(created.Spec.Replicas).To(HaveValue(Equal(int32(1))), "the default")
+			}
+		})
+	}
+}
+
+func TestSamplesAreAccepted(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	foos := dynamicFoos(t)
+	for _, file := range sampleFiles(t, "*.yaml") {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		_, object := readSample(t, file)
+		_, err := foos.Create(t.Context(), object, strictly)
+		g.Expect(err).NotTo(HaveOccurred(), file)
+	}
+}
+
+// Each invalid sample names in its first line the message that it is rejected with.
+func TestInvalidSamplesAreRejected(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	foos := dynamicFoos(t)
+	for _, file := range sampleFiles(t, filepath.Join("invalid", "*.yaml")) {
+		text, object := readSample(t, file)
+		first, _, _ := strings.Cut(text, "\n")
+		want, found := strings.CutPrefix(first, "# Rejected: ")
+		g.Expect(found).To(BeTrue(), "%s does not say why it is rejected", file)
+		_, err := foos.Create(t.Context(), object, strictly)
+		g.Expect(err).To(MatchError(ContainSubstring(want)), file)
+	}
+}
+
+// dynamicFoos takes what a file says as it is: a typed client would drop an unknown field.
+func dynamicFoos(t *testing.T) dynamic.ResourceInterface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(testserver.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Resource(v1alpha1.GroupVersion.WithResource("foos")).Namespace(testserver.Namespace(t))
+}
+
+func sampleFiles(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "config", "samples", pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples match %s: %v", pattern, err)
+	}
+	return files
+}
+
+func readSample(t *testing.T, file string) (string, *unstructured.Unstructured) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, object); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return string(text), object
+}

@@ -1,0 +1,83 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The comments of fields are what `kubectl explain` prints, line by line as they are broken here: one line
+// each, and the terminal breaks them.
+
+// FooSpec is what a user wants: one Deployment, under a name of the user's choice.
+type FooSpec struct {
+	// deploymentName is the name of the Deployment, a DNS label. When it changes, a Deployment of the new name takes the place of the old one.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="must be a DNS label: small letters, digits and '-', with a letter or digit at both ends"
+	DeploymentName string `json:"deploymentName"`
+
+	// replicas is the number of pods that the Deployment keeps, 0 to 100.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// FooStatus is what the controller saw: it is written by the controller only.
+type FooStatus struct {
+	// observedGeneration is the metadata.generation of the spec that this status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// availableReplicas is the number of pods that the Deployment says are available.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+
+	// conditions holds the conditions Ready and, where the controller has given up, Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Foo is a Deployment, and what became of it.
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=all
+// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: it is the value of a label"
+type Foo struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the Deployment that is wanted.
+	// +required
+	Spec FooSpec `json:"spec"`
+
+	// status is what was last seen of it.
+	// +optional
+	Status FooStatus `json:"status,omitempty"`
+}
+
+// FooList is a list of Foos.
+// +kubebuilder:object:root=true
+type FooList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Foo `json:"items"`
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// call is one call that a reflector makes to its queue.
+type call struct {
+	says string
+	make func(cache.Queue) error
+}
+
+// trace begins in the middle of an informer's life: see storeBefore. The last list lacks c and d, whose
+// deletion the watch never told.
+var trace = []call{
+	{"Add c@11", add("c", 11)},
+	{"Update a@12", update("a", 12)},
+	{"Update c@13", update("c", 13)},
+	{"Delete b@14", remove("b", 14)},
+	{"Delete b@14, told twice", remove("b", 14)},
+	{"Add b@15, made anew", add("b", 15)},
+	{"Bookmark 16", bookmark(16)},
+	{"Replace by the list a@12 b@15 e@17, at version 18", replace(18, object("a", 12), object("b", 15), object("e", 17))},
+	{"Resync", cache.Queue.Resync},
+}
+
+// storeBefore is what the consumer of the queue has in its store when the trace begins.
+func storeBefore() known {
+	return known{object("a", 1), object("b", 2), object("d", 3)}
+}
+
+func add(name string, version int) func(cache.Queue) error {
+	return func(queue cache.Queue) error { return queue.Add(object(name, version)) }
+}
+
+func update(name string, version int) func(cache.Queue) error {
+	return func(queue cache.Queue) error { return queue.Update(object(name, version)) }
+}
+
+func remove(name string, version int) func(cache.Queue) error {
+	return func(queue cache.Queue) error { return queue.Delete(object(name, version)) }
+}
+
+func replace(version int, list ...*corev1.ConfigMap) func(cache.Queue) error {
+	return func(queue cache.Queue) error {
+		objects := make([]any, len(list))
+		for i, obj := range list {
+			objects[i] = obj
+		}
+		return queue.Replace(objects, strconv.Itoa(version))
+	}
+}
+
+// bookmark tells a queue of a bookmark as a reflector does: where the queue can take one, else not at all.
+// DeltaFIFO cannot.
+func bookmark(version int) func(cache.Queue) error {
+	return func(queue cache.Queue) error {
+		if queue, ok := queue.(cache.ReflectorBookmarkStore); ok {
+			return queue.Bookmark(strconv.Itoa(version))
+		}
+		return nil
+	}
+}
+
+func play(queue cache.Queue, trace []call) error {
+	for _, call := range trace {
+		if err := call.make(queue); err != nil {
+			return fmt.Errorf("%s: %w", call.says, err)
+		}
+	}
+	return nil
+}
+
+func object(name string, version int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(version)}}
+}
+
+// known is a consumer's store, as far as a queue asks for it. Unlike a real one it lists its keys in order.
+type known []*corev1.ConfigMap
+
+// ListKeys implements cache.KeyLister.
+func (k known) ListKeys() []string {
+	keys := make([]string, len(k))
+	for i, obj := range k {
+		keys[i] = obj.Name
+	}
+	return keys
+}
+
+// GetByKey implements cache.KeyGetter.
+func (k known) GetByKey(key string) (any, bool, error) {
+	i := slices.IndexFunc(k, func(obj *corev1.ConfigMap) bool { return obj.Name == key })
+	if i < 0 {
+		return nil, false, nil
+	}
+	return k[i], true, nil
+}
+
+// short is NAME@VERSION, or what else can be in a delta.
+func short(obj any) string {
+	switch obj := obj.(type) {
+	case *corev1.ConfigMap:
+		return obj.Name + "@" + obj.ResourceVersion
+	case cache.DeletedFinalStateUnknown:
+		if obj.Obj == nil {
+			return "(" + obj.Key + "@?)"
+		}
+		return "(" + short(obj.Obj) + ")"
+	case cache.ReplacedAllInfo:
+		return "[" + shortAll(obj.Objects) + "] at " + obj.ResourceVersion
+	case cache.BookmarkInfo:
+		return obj.ResourceVersion
+	case cache.SyncAllInfo:
+		return ""
+	}
+	return fmt.Sprintf("%T", obj)
+}
+
+func shortAll[T any](objects []T) string {
+	all := make([]string, len(objects))
+	for i, obj := range objects {
+		all[i] = short(obj)
+	}
+	return strings.Join(all, " ")
+}
+
+func shortDelta(delta cache.Delta) string {
+	return strings.TrimSpace(string(delta.Type) + " " + short(delta.Object))
+}

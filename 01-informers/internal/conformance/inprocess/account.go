@@ -1,0 +1,143 @@
+package inprocess
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"example.com/workbook/01-informers/internal/testserver"
+)
+
+// serviceAccount is the operator's, as in config/rbac/service_account.yaml.
+const serviceAccount = "controller-manager"
+
+// Account is a ServiceAccount that an operator runs under, in a namespace of its own, bound to the roles in
+// config/rbac.
+type Account struct {
+	// Namespace is the ServiceAccount's, and that of the Lease of leader election.
+	Namespace string
+	// User is the name that the audit log has for it.
+	User  string
+	token string
+	admin *rest.Config
+}
+
+// NewAccount makes one, and returns when its rights are in force.
+func NewAccount(tb testing.TB) *Account {
+	tb.Helper()
+	clients := testserver.Client(tb)
+	namespace := testserver.Namespace(tb)
+	a := &Account{
+		Namespace: namespace,
+		User:      "system:serviceaccount:" + namespace + ":" + serviceAccount,
+		admin:     testserver.Config(tb),
+	}
+	ctx := tb.Context()
+	must := func(err error) {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	accounts := clients.CoreV1().ServiceAccounts(namespace)
+	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: serviceAccount}}, metav1.CreateOptions{})
+	must(err)
+	must(a.bind(ctx, clients, readRole[rbacv1.ClusterRole](tb, "role.yaml")))
+	must(a.bind(ctx, clients, readRole[rbacv1.ClusterRole](tb, "metrics_auth_role.yaml")))
+	must(a.bindInNamespace(ctx, clients, readRole[rbacv1.Role](tb, "leader_election_role.yaml")))
+	must(a.waitForRights(ctx, clients))
+
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
+	token, err := accounts.CreateToken(ctx, serviceAccount, request, metav1.CreateOptions{})
+	must(err)
+	a.token = token.Status.Token
+	return a
+}
+
+// Config returns the account's access to the server, without a limit on requests.
+func (a *Account) Config() *rest.Config {
+	config := rest.AnonymousClientConfig(a.admin)
+	config.BearerToken = a.token
+	config.QPS = -1
+	return config
+}
+
+func (a *Account) bind(ctx context.Context, clients kubernetes.Interface, role *rbacv1.ClusterRole) error {
+	_, err := clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	_, err = clients.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: a.Namespace + "-" + role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   a.subjects(),
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func (a *Account) bindInNamespace(ctx context.Context, clients kubernetes.Interface, role *rbacv1.Role) error {
+	if _, err := clients.RbacV1().Roles(a.Namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err := clients.RbacV1().RoleBindings(a.Namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   a.subjects(),
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func (a *Account) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: serviceAccount}}
+}
+
+// waitForRights waits until the server's authorizer has heard of the three bindings. Without it, the first
+// Deployment may be refused, and the Foo would say so.
+func (a *Account) waitForRights(ctx context.Context, clients kubernetes.Interface) error {
+	for _, needed := range []authorizationv1.ResourceAttributes{
+		{Group: "samplecontroller.example.com", Resource: "foos", Verb: "list"},
+		{Group: "authentication.k8s.io", Resource: "tokenreviews", Verb: "create"},
+		{Group: "coordination.k8s.io", Resource: "leases", Verb: "create", Namespace: a.Namespace},
+	} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: a.User, ResourceAttributes: &needed,
+		}}
+		err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			answer, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			return err == nil && answer.Status.Allowed, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRole reads a file of config/rbac, wherever the test runs.
+func readRole[T any](tb testing.TB, name string) *T {
+	tb.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "..", "..", "config", "rbac", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	role := new(T)
+	if err := yaml.UnmarshalStrict(text, role); err != nil {
+		tb.Fatalf("reading %s: %v", name, err)
+	}
+	return role
+}

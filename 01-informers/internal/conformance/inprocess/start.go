@@ -1,0 +1,138 @@
+// Package inprocess starts an implementation of the Foo controller inside a test, against the API server of
+// internal/testserver. It runs under a ServiceAccount with the rights that config/rbac gives it and no
+// others, so that a right that is missing there is missing here too.
+//
+//	account := inprocess.NewAccount(t)
+//	running := inprocess.Start(t, account, inprocess.Settings{Implementation: "raw", Namespace: namespace})
+//	…
+//	running.Stop(t)
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"example.com/workbook/01-informers/internal/managed"
+	"example.com/workbook/01-informers/internal/operator"
+	"example.com/workbook/01-informers/internal/raw"
+)
+
+// implementations are those that cmd/main.go offers, by the value of its flag.
+var implementations = map[string]operator.Run{
+	"managed": managed.Run,
+	"raw":     raw.Run,
+}
+
+// Names are the names of all implementations, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(implementations)) }
+
+// Image is what the Foos' pods would run, if any ran here.
+const Image = "example.com/foo:test"
+
+// stopTimeout bounds the wait for an implementation that was told to end: longer than it drains.
+const stopTimeout = 60 * time.Second
+
+// Settings say what to start. Only Implementation must be set.
+type Settings struct {
+	// Implementation is one of Names.
+	Implementation string
+	// Namespace confines the operator to one namespace, by sending its lists and watches of the whole
+	// cluster there. Tests that run side by side on one server need it: neither may see the other's Foos.
+	// Empty: it sees the whole cluster.
+	Namespace string
+	// Config changes how the server is reached: another Host, a Wrap. It may be nil.
+	Config func(*rest.Config)
+	// Options changes what the implementation is told. Without it, there are no metrics, probes and leader
+	// election, and a refusal is tried again 3 times.
+	Options func(*operator.Options)
+}
+
+// Running is an implementation at work.
+type Running struct {
+	cancel context.CancelFunc
+	line   *line
+	done   chan struct{}
+	err    error
+}
+
+// Start starts an implementation, and ends it at the end of the test at the latest. It does not wait: what
+// the operator does shows when it is ready.
+func Start(tb testing.TB, account *Account, settings Settings) *Running {
+	tb.Helper()
+	run := implementations[settings.Implementation]
+	if run == nil {
+		tb.Fatalf("there is no implementation %q, only %v", settings.Implementation, Names())
+	}
+	options := operator.Options{
+		MetricsAddress: "0", ProbeAddress: "0",
+		LeaderElectionNamespace: account.Namespace,
+		Image:                   Image, Workers: 4, MaxRetries: 3,
+	}
+	if settings.Options != nil {
+		settings.Options(&options)
+	}
+	r := &Running{line: newLine(), done: make(chan struct{})}
+	config := account.Config()
+	if settings.Config != nil {
+		settings.Config(config)
+	}
+	if settings.Namespace != "" {
+		config.Wrap(confine(settings.Namespace))
+	}
+	config.Wrap(r.line.wrap)
+
+	ctx, cancel := context.WithCancel(withLogger(tb, settings.Implementation))
+	r.cancel = cancel
+	go func() {
+		defer close(r.done)
+		r.err = run(ctx, config, options)
+	}()
+	tb.Cleanup(func() {
+		cancel()
+		if err := r.Wait(); errors.Is(err, errStillRunning) {
+			tb.Error(err)
+		}
+	})
+	return r
+}
+
+// Stop ends it as SIGTERM does, waits until it has ended, and fails the test if that was not in order. To
+// stop what has ended already does nothing.
+func (r *Running) Stop(tb testing.TB) {
+	tb.Helper()
+	r.cancel()
+	if err := r.Wait(); err != nil {
+		tb.Errorf("the operator ended with: %v", err)
+	}
+}
+
+// Cancel tells it to end, as SIGTERM does, and returns at once.
+func (r *Running) Cancel() { r.cancel() }
+
+// Cut takes its connection to the server away for good, in the middle of whatever it sends: to the server
+// it is as if the process had been killed. The process itself goes on and does not know.
+func (r *Running) Cut() { r.line.cancel() }
+
+// Done is closed when it has ended.
+func (r *Running) Done() <-chan struct{} { return r.done }
+
+var errStillRunning = fmt.Errorf("the operator has not ended within %s", stopTimeout)
+
+// Wait waits until it has ended by itself or by Cancel, and returns its error.
+func (r *Running) Wait() error {
+	timeout := time.NewTimer(stopTimeout)
+	defer timeout.Stop()
+	select {
+	case <-r.done:
+		return r.err
+	case <-timeout.C:
+		return errStillRunning
+	}
+}

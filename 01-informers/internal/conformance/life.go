@@ -1,0 +1,160 @@
+package conformance
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/01-informers/internal/foo"
+)
+
+// lifeScenarios are about a Foo that nobody is in the way of.
+var lifeScenarios = []scenario{
+	{"makes a Deployment for a Foo, and tells when its replicas are available", func(s *story) {
+		f := s.create("web", "web-server")
+		s.expectDeployment(f)
+		if s.RollOut != nil {
+			s.expect(f, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+			s.Expect(f.Status.AvailableReplicas).To(gomega.BeZero())
+		}
+		s.expectAvailable(f, 1)
+		s.expectEvents(f, available)
+	}},
+
+	{"writes nothing to a Foo and its Deployment once they are settled", func(s *story) {
+		f := s.createReady("web", "web-server")
+		s.expectEvents(f, available)
+		fooVersion, deploymentVersion := s.settled(f), s.settled(s.deployment("web-server"))
+		s.always(func(g gomega.Gomega) {
+			g.Expect(s.versionOf(g, f)).To(gomega.Equal(fooVersion))
+			g.Expect(s.versionOf(g, s.deployment("web-server"))).To(gomega.Equal(deploymentVersion))
+		})
+	}},
+
+	{"scales the Deployment with the Foo, to zero and back, with one Event for each transition", func(s *story) {
+		f := s.createReady("web", "web-server")
+		uid := s.deployment("web-server").UID
+		for _, replicas := range []int32{3, 0, 2} {
+			s.change(f, func(spec *v1alpha1.FooSpec) { spec.Replicas = new(replicas) })
+			s.expectAvailable(f, replicas)
+		}
+		s.Expect(s.deployment("web-server").UID).To(gomega.Equal(uid), "changed in place")
+		s.expectEvents(f, available, available, scaledToZero, available)
+	}},
+
+	{"replaces the Deployment when deploymentName changes, and deletes the old one only after the new one is there", func(s *story) {
+		f := s.createReady("web", "web-old")
+		old := s.deployment("web-old")
+		// It stays while it is being deleted, so that what came first can be read off the two.
+		update(s, old, func(d *appsv1.Deployment) { controllerutil.AddFinalizer(d, "example.com/hold") })
+
+		s.change(f, func(spec *v1alpha1.FooSpec) { spec.DeploymentName = "web-new" })
+		renewed := s.expectWanted(f, 1)
+		s.soon(func(g gomega.Gomega) {
+			g.Expect(s.Client.Get(s.ctx, s.key("web-old"), old)).To(gomega.Succeed())
+			g.Expect(old.DeletionTimestamp.IsZero()).To(gomega.BeFalse(), "it is not being deleted")
+		})
+		s.Expect(old.DeletionTimestamp.Time).NotTo(gomega.BeTemporally("<", renewed.CreationTimestamp.Time))
+		if s.RollOut != nil { // else others have written to the old one since
+			s.Expect(s.version(old)).To(gomega.BeNumerically(">", s.version(renewed)))
+		}
+		s.expectAvailable(f, 1)
+
+		update(s, old, func(d *appsv1.Deployment) { controllerutil.RemoveFinalizer(d, "example.com/hold") })
+		s.expectGone(old)
+		s.expectAvailable(f, 1)
+	}},
+
+	{"gives the Deployment to the garbage collector, and does not bring it back, when the Foo is deleted", func(s *story) {
+		f := s.createReady("web", "web-server")
+		deployment := s.deployment("web-server")
+		s.deleteWithChildren(f)
+		s.expectGone(f)
+		s.alwaysGone(deployment)
+	}},
+
+	{"does nothing more for a Foo that is being deleted", func(s *story) {
+		f := s.createReady("web", "web-server")
+		update(s, f, func(f *v1alpha1.Foo) { controllerutil.AddFinalizer(f, "example.com/hold") })
+		s.delete(f)
+		s.expectCaughtUp()
+		deployment := s.deployment("web-server")
+		s.delete(deployment)
+		s.expectGone(deployment)
+		s.alwaysGone(deployment)
+		update(s, f, func(f *v1alpha1.Foo) { controllerutil.RemoveFinalizer(f, "example.com/hold") })
+		s.expectGone(f)
+	}},
+
+	{"works with the longest and the shortest names that are accepted", func(s *story) {
+		longest := strings.Repeat("n", 63)
+		for _, name := range []string{longest, "9"} {
+			s.createReady(name, name)
+		}
+	}},
+}
+
+// expectDeployment waits until the Foo's Deployment is there and asserts all that the operator means to own
+// of it.
+func (s *story) expectDeployment(f *v1alpha1.Foo) {
+	deployment := s.expectWanted(f, 1)
+	labels := gomega.And(
+		gomega.HaveKeyWithValue("app.kubernetes.io/name", "foo"),
+		gomega.HaveKeyWithValue("app.kubernetes.io/instance", f.Name),
+		gomega.HaveKeyWithValue("app.kubernetes.io/managed-by", "foo-operator"),
+	)
+	s.Expect(deployment.Labels).To(labels)
+	s.Expect(deployment.Spec.Template.Labels).To(labels)
+	s.Expect(deployment.OwnerReferences).To(gomega.ConsistOf(metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Foo", Name: f.Name, UID: f.UID,
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}))
+	s.Expect(deployment.ManagedFields[0].Manager).To(gomega.Equal(foo.FieldOwner))
+	s.Expect(deployment.ManagedFields[0].Operation).To(gomega.Equal(metav1.ManagedFieldsOperationApply))
+	pod := deployment.Spec.Template.Spec
+	s.Expect(pod.SecurityContext.RunAsNonRoot).To(gomega.HaveValue(gomega.BeTrue()))
+	s.Expect(pod.Containers).To(gomega.HaveLen(1))
+	s.Expect(pod.Containers[0].Name).To(gomega.Equal("foo"))
+	s.Expect(pod.Containers[0].Image).NotTo(gomega.BeEmpty())
+	s.Expect(pod.Containers[0].SecurityContext.AllowPrivilegeEscalation).To(gomega.HaveValue(gomega.BeFalse()))
+}
+
+// alwaysGone asserts that there is no Deployment of that name, and comes none.
+func (s *story) alwaysGone(deployment *appsv1.Deployment) {
+	live := &appsv1.Deployment{}
+	s.always(func(g gomega.Gomega) {
+		err := s.Client.Get(s.ctx, client.ObjectKeyFromObject(deployment), live)
+		g.Expect(apierrors.IsNotFound(err)).To(gomega.BeTrue(), "%v", err)
+	})
+}
+
+// settled waits until nobody writes to an object any more, and returns its resourceVersion.
+func (s *story) settled(object client.Object) string {
+	version := ""
+	s.Eventually(s.ctx, func(g gomega.Gomega) bool {
+		before := version
+		version = s.versionOf(g, object)
+		return version == before
+	}).WithTimeout(s.Soon).WithPolling(s.AtRest).Should(gomega.BeTrue())
+	return version
+}
+
+func (s *story) versionOf(g gomega.Gomega, object client.Object) string {
+	g.Expect(s.Client.Get(s.ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
+	return object.GetResourceVersion()
+}
+
+// version is an object's resourceVersion as the number that it is: of two objects of a kind, the one that
+// was written later has the higher one.
+func (s *story) version(object client.Object) uint64 {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	s.Expect(err).NotTo(gomega.HaveOccurred())
+	return version
+}

@@ -1,0 +1,76 @@
+package conformance
+
+import (
+	"github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// repairScenarios are about what others do to a Foo's Deployment and to its status.
+var repairScenarios = []scenario{
+	{"puts right what somebody changed, and keeps what somebody added", func(s *story) {
+		f := s.createReady("web", "web-server")
+		deployment := s.deployment("web-server")
+		image := deployment.Spec.Template.Spec.Containers[0].Image
+		update(s, deployment, func(d *appsv1.Deployment) {
+			d.Spec.Replicas = new(int32(4))
+			d.Spec.Template.Spec.Containers[0].Image = "example.com/somebody-elses"
+			d.Labels["app.kubernetes.io/managed-by"] = "somebody"
+			// These the operator does not own.
+			d.Labels["team"] = "blue"
+			d.Annotations = map[string]string{"example.com/note": "added"}
+			d.Spec.Template.Annotations = map[string]string{"example.com/restarted": "once"}
+			d.Spec.RevisionHistoryLimit = new(int32(3))
+			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ADDED", Value: "yes"}}
+		})
+		s.soon(func(g gomega.Gomega) {
+			d := &appsv1.Deployment{}
+			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), d)).To(gomega.Succeed())
+			g.Expect(d.Spec.Replicas).To(gomega.HaveValue(gomega.BeEquivalentTo(1)))
+			g.Expect(d.Spec.Template.Spec.Containers[0].Image).To(gomega.Equal(image))
+			g.Expect(d.Labels).To(gomega.HaveKeyWithValue("app.kubernetes.io/managed-by", "foo-operator"))
+		})
+		s.expectAvailable(f, 1)
+		s.always(func(g gomega.Gomega) {
+			d := &appsv1.Deployment{}
+			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), d)).To(gomega.Succeed())
+			g.Expect(d.Labels).To(gomega.HaveKeyWithValue("team", "blue"))
+			g.Expect(d.Annotations).To(gomega.HaveKeyWithValue("example.com/note", "added"))
+			g.Expect(d.Spec.Template.Annotations).To(gomega.HaveKeyWithValue("example.com/restarted", "once"))
+			g.Expect(d.Spec.RevisionHistoryLimit).To(gomega.HaveValue(gomega.BeEquivalentTo(3)))
+			g.Expect(d.Spec.Template.Spec.Containers[0].Env).To(gomega.HaveLen(1))
+		})
+	}},
+
+	{"makes the Deployment again when somebody deletes it", func(s *story) {
+		f := s.createReady("web", "web-server")
+		old := s.deployment("web-server")
+		s.delete(old)
+		s.expectGone(old)
+		s.expectAvailable(f, 1)
+		s.expectEvents(f, available, available)
+	}},
+
+	{"reports a Deployment as taken that somebody took from the Foo", func(s *story) {
+		f := s.createReady("web", "web-server")
+		deployment := s.deployment("web-server")
+		update(s, deployment, func(d *appsv1.Deployment) { d.OwnerReferences = nil })
+		s.soon(func(g gomega.Gomega) {
+			s.look(g, f)
+			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), deployment)).To(gomega.Succeed())
+			g.Expect(f.Status.Conditions).To(gomega.ContainElement(gomega.And(
+				gomega.HaveField("Type", "Ready"), gomega.HaveField("Reason", "NameConflict"))))
+		})
+		s.Expect(deployment.OwnerReferences).To(gomega.BeEmpty())
+		s.delete(deployment)
+		s.expectAvailable(f, 1)
+	}},
+
+	{"writes the status again when somebody wipes it", func(s *story) {
+		f := s.createReady("web", "web-server")
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"conditions":[],"availableReplicas":0,"observedGeneration":0}}`))
+		s.Expect(s.Client.Status().Patch(s.ctx, f, patch)).To(gomega.Succeed())
+		s.expectAvailable(f, 1)
+	}},
+}

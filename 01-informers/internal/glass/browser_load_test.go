@@ -1,0 +1,88 @@
+package glass
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// pageLoads is how much keepsUp asks for: with GLASS_LOAD=full 2,000 pods, and 200 changes a second for 15 s, which
+// needs a machine that does nothing else.
+func pageLoads() load {
+	if os.Getenv("GLASS_LOAD") == "full" {
+		return load{pods: 2000, perSecond: 200, lasts: 15 * time.Second, minRate: 190, maxLag: time.Second}
+	}
+	return load{pods: 300, perSecond: 200, lasts: 3 * time.Second, minRate: 20, maxLag: 5 * time.Second}
+}
+
+const (
+	// mostElements is how many elements the page may have, however much there is to show.
+	mostElements = 3500
+	// mostGrowth is how much the page's memory may grow while it shows changes, in bytes.
+	mostGrowth = 10 << 20
+)
+
+// keepsUp changes pods while a page shows them and follows one.
+func (b browser) keepsUp(t *testing.T) {
+	asked := pageLoads()
+	s := open(t, "pods", Options{Workers: 16, WorkTime: 50 * time.Millisecond, FailEvery: 50}).synced(t)
+	makePods(t, s.client, s.ns, asked.pods)
+	page := b.open(t, s.URL)
+	page.follow("store", "kept", "pod-")
+	page.eventually(`document.querySelector('[data-stage="store"] .number').textContent.replace(",", "") === "` + strconv.Itoa(asked.pods) + `"`)
+	page.eventually(`document.querySelector('[data-stage="store"] .more').textContent.includes("more")`)
+	memory := func() int {
+		return evaluate[int](page, `(globalThis.gc?.(), performance.memory.usedJSHeapSize)`)
+	}
+	before := memory()
+
+	rates := make(chan float64, 1)
+	go func() { rates <- changePods(t, s.client, s.ns, asked) }()
+	var lags []time.Duration
+	var behind []int
+	var rate float64
+	elements := 0
+	for rate == 0 {
+		select {
+		case rate = <-rates:
+		case <-time.After(200 * time.Millisecond):
+		}
+		// How far the page is behind what the server knows now, and when it has drawn that.
+		want, began := int(s.glass.hub.Now().Seq), time.Now()
+		seen := page.drawnSeq()
+		behind = append(behind, max(0, want-seen))
+		for seen < want && time.Since(began) < drawn {
+			seen = page.drawnSeq()
+		}
+		lags = append(lags, time.Since(began))
+		elements = max(elements, evaluate[int](page, `document.querySelectorAll("*").length`))
+		if len(lags) == 10 {
+			page.screenshot("glass-load.png")
+		}
+	}
+	end := int(s.glass.hub.Now().Seq)
+	page.eventually(`Number(document.documentElement.dataset.seq) >= ` + strconv.Itoa(end))
+	after := memory()
+
+	slices.Sort(lags)
+	slices.Sort(behind)
+	t.Logf("asked for  %d pods, %d changes a second for %s; %.0f a second were made", asked.pods, asked.perSecond, asked.lasts, rate)
+	t.Logf("lag        until drawn p50 %s, p99 %s, of %d samples; p50 %d events, most %d", quantile(lags, 50), quantile(lags, 99), len(lags), behind[len(behind)/2], behind[len(behind)-1])
+	t.Logf("elements   %d at most", elements)
+	t.Logf("memory     %.1f MB before, %.1f MB after", float64(before)/1e6, float64(after)/1e6)
+	page.Expect(rate).To(BeNumerically(">=", asked.minRate))
+	page.Expect(quantile(lags, 99)).To(BeNumerically("<", asked.maxLag))
+	page.Expect(elements).To(And(BeNumerically(">", 300), BeNumerically("<", mostElements)))
+	page.Expect(after - before).To(BeNumerically("<", mostGrowth))
+	page.eventually(`document.querySelector("#warning").hidden`)
+}
+
+// drawnSeq is the last event that the page has drawn.
+func (p *tab) drawnSeq() int {
+	p.Helper()
+	return evaluate[int](p, `Number(document.documentElement.dataset.seq)`)
+}

@@ -1,0 +1,255 @@
+package glass
+
+import (
+	"container/list"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/clock"
+
+	"example.com/workbook/01-informers/internal/handmade"
+)
+
+// DefaultLimits keep the last quarter of a minute at 200 changes a second, in about 5 MB.
+func DefaultLimits() Limits {
+	return Limits{Ring: 16384, Batch: 2000, FlushMs: 50, Items: 500, Log: 200, Objects: 5000, Clients: 16}
+}
+
+// hub takes the events as they happen, and keeps the last ones for clients that are behind and for a page that
+// comes late. All that it holds is bounded by its limits, but for one entry per object in the store and per key
+// in the work queue.
+type hub struct {
+	clock  clock.PassiveClock
+	start  time.Time
+	run    string // tells this run's cursors from those of another
+	limits Limits
+	gate   *handmade.Gate
+
+	mu      sync.Mutex
+	ring    []Event // the event seq is at (seq-1) % len
+	seq     uint64
+	changed chan struct{} // closed at the next event; nil while nobody waits
+
+	synced   bool
+	counts   Counts
+	totals   map[Stage]uint64
+	dropped  uint64
+	items    map[string]*list.Element // by Event.Item, in byAge
+	byAge    *list.List               // of Event: the newest of each item, oldest first
+	keptBack map[string]bool          // keys
+	objects  map[string]Object        // by key
+}
+
+func newHub(clock clock.PassiveClock, limits Limits, gate *handmade.Gate) *hub {
+	return &hub{
+		clock: clock, start: clock.Now(), run: rand.String(8), limits: limits, gate: gate,
+		ring:   make([]Event, limits.Ring),
+		totals: map[Stage]uint64{}, items: map[string]*list.Element{}, byAge: list.New(),
+		keptBack: map[string]bool{}, objects: map[string]Object{},
+	}
+}
+
+// observe is the informer's observer. It is called with locks of the parts held, and returns at once.
+func (h *hub) observe(happened handmade.Event) {
+	event := translate(happened)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.count(happened, event)
+	h.publish(event)
+}
+
+// control reports what a reader did.
+func (h *hub) control(what, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.synced = h.synced || what == "synced"
+	h.publish(Event{Stage: StageControl, Type: what, Text: text})
+}
+
+func (h *hub) publish(event Event) {
+	h.seq++
+	event.Seq, event.Time = h.seq, h.clock.Since(h.start).Milliseconds()
+	h.ring[(h.seq-1)%uint64(len(h.ring))] = event
+	if event.Key != "" {
+		h.totals[event.Stage]++
+	}
+	if event.Item != "" {
+		h.keep(event)
+	}
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
+	}
+}
+
+// keep notes where an item is now, and forgets the one that has not moved for longest.
+func (h *hub) keep(event Event) {
+	if known, ok := h.items[event.Item]; ok {
+		known.Value = event
+		h.byAge.MoveToBack(known)
+		return
+	}
+	h.items[event.Item] = h.byAge.PushBack(event)
+	if h.byAge.Len() > h.limits.Items {
+		if oldest, ok := h.byAge.Remove(h.byAge.Front()).(Event); ok {
+			delete(h.items, oldest.Item)
+		}
+	}
+}
+
+// count keeps account of how many there are in each part, from what the parts say.
+func (h *hub) count(happened handmade.Event, event Event) {
+	switch event.Stage {
+	case StageQueue:
+		if !happened.Whole {
+			h.counts.Queue++
+		}
+	case StageStore:
+		if !happened.Whole {
+			h.counts.Queue--
+		}
+		switch event.Type {
+		case handmade.Add, handmade.Update:
+			h.objects[event.Key] = Object{Key: event.Key, Item: event.Item, ResourceVersion: event.ResourceVersion}
+		case handmade.Delete:
+			delete(h.objects, event.Key)
+		}
+		h.counts.Store = len(h.objects)
+	case StageWaiting:
+		if happened.KeptBack {
+			delete(h.keptBack, event.Key)
+		}
+		if event.Type != handmade.Merged && event.Type != handmade.Dirty {
+			h.counts.Waiting++
+		}
+	case StageWorking:
+		h.counts.Waiting--
+		h.counts.Working++
+	case StageBackoff:
+		h.counts.Working--
+		h.keptBack[event.Key] = true
+	case StageDone:
+		h.counts.Working--
+	}
+	h.counts.Backoff = len(h.keptBack)
+}
+
+// now tells how things stand. The lock is held.
+func (h *hub) now() Now {
+	now := Now{
+		Seq: h.seq, Paused: h.gate.Paused(), Synced: h.synced, Counts: h.counts,
+		Totals: maps.Clone(h.totals), Held: []Held{}, Dropped: h.dropped,
+	}
+	for _, held := range h.gate.Held() {
+		now.Held = append(now.Held, heldItem(held))
+	}
+	return now
+}
+
+func heldItem(held handmade.Held) Held {
+	one := Held{To: Stage(held.To), Item: held.Item}
+	if held.Key.Name != "" {
+		one.Key = held.Key.String()
+	}
+	return one
+}
+
+// Now is now for those who do not hold the lock.
+func (h *hub) Now() Now {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now()
+}
+
+// state fills in what the hub knows of a State.
+func (h *hub) state() State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	state := State{
+		Cursor: h.cursor(h.seq), Time: h.clock.Since(h.start).Milliseconds(), Now: h.now(),
+		Items: []Event{}, Log: []Event{}, Limits: h.limits,
+	}
+	for at := h.byAge.Front(); at != nil; at = at.Next() {
+		if event, ok := at.Value.(Event); ok {
+			state.Items = append(state.Items, event)
+		}
+	}
+	first := h.seq - min(h.seq, uint64(min(h.limits.Log, len(h.ring))))
+	for seq := first + 1; seq <= h.seq; seq++ {
+		state.Log = append(state.Log, h.at(seq))
+	}
+	state.Objects = slices.SortedFunc(maps.Values(h.objects), func(a, b Object) int { return strings.Compare(a.Key, b.Key) })
+	state.Objects = slices.Clip(state.Objects[:min(len(state.Objects), h.limits.Objects)])
+	if state.Objects == nil {
+		state.Objects = []Object{}
+	}
+	return state
+}
+
+// read returns what happened after a cursor, at most one batch; or, if the ring no longer has all of that, what
+// is lost.
+func (h *hub) read(after uint64) (Batch, *Dropped) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	oldest := h.seq - min(h.seq, uint64(len(h.ring))) + 1
+	if after+1 < oldest {
+		return Batch{}, &Dropped{Count: oldest - 1 - after, From: after + 1, To: oldest - 1}
+	}
+	last := min(h.seq, after+uint64(h.limits.Batch))
+	batch := Batch{Events: make([]Event, 0, last-after), Now: h.now()}
+	for seq := after + 1; seq <= last; seq++ {
+		batch.Events = append(batch.Events, h.at(seq))
+	}
+	return batch, nil
+}
+
+// drop counts what a client was told that it missed.
+func (h *hub) drop(lost *Dropped) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dropped += lost.Count
+}
+
+func (h *hub) at(seq uint64) Event { return h.ring[(seq-1)%uint64(len(h.ring))] }
+
+// wait returns a channel that is closed when there is something after a cursor.
+func (h *hub) wait(after uint64) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.seq > after {
+		return closed
+	}
+	if h.changed == nil {
+		h.changed = make(chan struct{})
+	}
+	return h.changed
+}
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// cursor names a place in this run, for a client.
+func (h *hub) cursor(seq uint64) string { return fmt.Sprintf("%s.%d", h.run, seq) }
+
+// place is the reverse of cursor. It returns false for a cursor of another run.
+func (h *hub) place(cursor string) (uint64, bool) {
+	var seq uint64
+	run, number, ok := strings.Cut(cursor, ".")
+	if !ok || run != h.run {
+		return 0, false
+	}
+	if _, err := fmt.Sscanf(number, "%d", &seq); err != nil {
+		return 0, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return seq, seq <= h.seq
+}

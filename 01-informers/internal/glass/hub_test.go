@@ -1,0 +1,154 @@
+package glass
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"example.com/workbook/01-informers/internal/handmade"
+)
+
+// small are limits that a test reaches.
+var small = Limits{Ring: 8, Batch: 3, FlushMs: 10, Items: 4, Log: 5, Objects: 2, Clients: 2}
+
+func newTestHub() (*hub, *clocktesting.FakeClock) {
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	return newHub(clock, small, &handmade.Gate{}), clock
+}
+
+func happened(stage handmade.Stage, what, name string, version int) handmade.Event {
+	return handmade.Event{
+		Stage: stage, Type: what, Key: cache.ObjectName{Namespace: "ns", Name: name},
+		Item: fmt.Sprintf("%s@%d", name, version), ResourceVersion: fmt.Sprint(version),
+	}
+}
+
+func TestStagesAreThoseOfTheInformer(t *testing.T) {
+	g := NewWithT(t)
+	for ours, theirs := range map[Stage]handmade.Stage{
+		StageList: handmade.StageList, StageWatch: handmade.StageWatch, StageQueue: handmade.StageQueue,
+		StageStore: handmade.StageStore, StageHandler: handmade.StageHandler, StageWaiting: handmade.StageWaiting,
+		StageWorking: handmade.StageWorking, StageBackoff: handmade.StageBackoff, StageDone: handmade.StageDone,
+	} {
+		g.Expect(string(ours)).To(Equal(string(theirs)))
+	}
+}
+
+func TestHubNumbersAndTimesEvents(t *testing.T) {
+	g := NewWithT(t)
+	h, clock := newTestHub()
+	h.observe(happened(handmade.StageWatch, "ADDED", "a", 1))
+	clock.Step(1500 * time.Millisecond)
+	h.control("paused", "held")
+	batch, lost := h.read(0)
+	g.Expect(lost).To(BeNil())
+	g.Expect(batch.Events).To(HaveLen(2))
+	g.Expect(batch.Events[0]).To(Equal(Event{
+		Seq: 1, Time: 0, Stage: StageWatch, Type: "ADDED", Key: "ns/a", Item: "a@1", ResourceVersion: "1",
+		Text: "The watch brings ADDED for ns/a",
+	}))
+	g.Expect(batch.Events[1].Time).To(BeEquivalentTo(1500))
+	g.Expect(batch.Now.Totals).To(Equal(map[Stage]uint64{StageWatch: 1}), "control has no key")
+}
+
+func TestWhoIsTooSlowIsToldWhatItMissed(t *testing.T) {
+	g := NewWithT(t)
+	h, _ := newTestHub()
+	for i := range 20 {
+		h.observe(happened(handmade.StageWatch, "MODIFIED", "a", i))
+	}
+	_, lost := h.read(2)
+	g.Expect(lost).To(Equal(&Dropped{Count: 10, From: 3, To: 12}), "the ring holds 13 to 20")
+	h.drop(lost)
+	batch, lost := h.read(12)
+	g.Expect(lost).To(BeNil())
+	g.Expect(batch.Events).To(HaveLen(3), "no more than a batch")
+	g.Expect(batch.Events[0].Seq).To(BeEquivalentTo(13))
+	g.Expect(h.Now().Dropped).To(BeEquivalentTo(10))
+
+	batch, lost = h.read(15)
+	g.Expect(lost).To(BeNil())
+	g.Expect(batch.Events[2].Seq).To(BeEquivalentTo(18))
+	batch, lost = h.read(20)
+	g.Expect(lost).To(BeNil())
+	g.Expect(batch.Events).To(BeEmpty())
+	g.Expect(h.wait(19)).To(BeClosed())
+	g.Expect(h.wait(20)).NotTo(BeClosed())
+}
+
+func TestStateIsBounded(t *testing.T) {
+	g := NewWithT(t)
+	h, _ := newTestHub()
+	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		h.observe(happened(handmade.StageStore, handmade.Add, name, i))
+	}
+	h.observe(happened(handmade.StageHandler, handmade.Add, "c", 2))
+	state := h.state()
+	var items, objects []string
+	for _, event := range state.Items {
+		items = append(items, event.Item+" "+string(event.Stage))
+	}
+	for _, object := range state.Objects {
+		objects = append(objects, object.Key)
+	}
+	g.Expect(items).To(Equal([]string{"d@3 store", "e@4 store", "f@5 store", "c@2 handler"}), "each once, the newest last")
+	g.Expect(h.items).To(HaveLen(small.Items))
+	g.Expect(objects).To(Equal([]string{"ns/a", "ns/b"}))
+	g.Expect(state.Now.Counts.Store).To(Equal(6), "what is left out is counted")
+	g.Expect(state.Log).To(HaveLen(small.Log))
+	g.Expect(state.Log[4].Seq).To(Equal(state.Now.Seq))
+	seq, ok := h.place(state.Cursor)
+	g.Expect(ok).To(BeTrue())
+	g.Expect(seq).To(Equal(state.Now.Seq))
+}
+
+func TestCursorsOfOthersAreRefused(t *testing.T) {
+	g := NewWithT(t)
+	h, _ := newTestHub()
+	h.control("paused", "")
+	for _, cursor := range []string{"", "1", "other.1", h.run + ".", h.run + ".x", h.run + ".2", h.run + ".-1"} {
+		_, ok := h.place(cursor)
+		g.Expect(ok).To(BeFalse(), "%q", cursor)
+	}
+	_, ok := h.place(h.run + ".1")
+	g.Expect(ok).To(BeTrue())
+}
+
+func TestCountsFollowTheEvents(t *testing.T) {
+	g := NewWithT(t)
+	h, _ := newTestHub()
+	see := func(stage handmade.Stage, what string, want Counts, change ...func(*handmade.Event)) {
+		t.Helper()
+		event := happened(stage, what, "a", 1)
+		for _, f := range change {
+			f(&event)
+		}
+		h.observe(event)
+		g.Expect(h.Now().Counts).To(Equal(want))
+	}
+	part := func(e *handmade.Event) { e.Key, e.Item = cache.ObjectName{}, "" }
+	whole := func(e *handmade.Event) { e.Whole = true }
+	keptBack := func(e *handmade.Event) { e.KeptBack = true }
+
+	see(handmade.StageQueue, "ReplacedAll", Counts{Queue: 1}, part)
+	see(handmade.StageQueue, "ReplacedAll", Counts{Queue: 1}, whole)
+	see(handmade.StageStore, handmade.Replace, Counts{}, part)
+	see(handmade.StageStore, handmade.Add, Counts{Store: 1}, whole)
+	see(handmade.StageQueue, "Bookmark", Counts{Store: 1, Queue: 1}, part)
+	see(handmade.StageStore, handmade.Bookmark, Counts{Store: 1}, part)
+	see(handmade.StageWaiting, handmade.Waits, Counts{Store: 1, Waiting: 1})
+	see(handmade.StageWaiting, handmade.Merged, Counts{Store: 1, Waiting: 1})
+	see(handmade.StageWorking, handmade.Started, Counts{Store: 1, Working: 1})
+	see(handmade.StageWaiting, handmade.Dirty, Counts{Store: 1, Working: 1})
+	see(handmade.StageBackoff, handmade.Failed, Counts{Store: 1, Backoff: 1})
+	see(handmade.StageWaiting, handmade.Readded, Counts{Store: 1, Backoff: 1, Waiting: 1})
+	see(handmade.StageWaiting, handmade.Merged, Counts{Store: 1, Waiting: 1}, keptBack)
+	see(handmade.StageWorking, handmade.Started, Counts{Store: 1, Working: 1})
+	see(handmade.StageDone, handmade.Done, Counts{Store: 1})
+	see(handmade.StageQueue, "Deleted", Counts{Store: 1, Queue: 1})
+	see(handmade.StageStore, handmade.Delete, Counts{})
+}

@@ -1,0 +1,299 @@
+package glass
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"example.com/workbook/01-informers/internal/testserver"
+)
+
+// load is how much TestItKeepsUp asks for.
+type load struct {
+	pods, perSecond int
+	lasts           time.Duration
+	limits          Limits
+	// What it takes to pass: generous where other tests run at the same time.
+	minRate float64
+	maxLag  time.Duration
+	maxHeap float64 // growth, MB
+}
+
+func loads() load {
+	limits := DefaultLimits()
+	if os.Getenv("GLASS_LOAD") == "full" {
+		return load{pods: 2000, perSecond: 200, lasts: 30 * time.Second, limits: limits, minRate: 190, maxLag: time.Second, maxHeap: 32}
+	}
+	limits.Ring = 2048 // which the shorter run wraps too
+	return load{pods: 300, perSecond: 200, lasts: 3 * time.Second, limits: limits, minRate: 50, maxLag: 5 * time.Second, maxHeap: 64}
+}
+
+// TestItKeepsUp changes pods, 200 times a second, with two pages connected: one that reads, and one that does not.
+// GLASS_LOAD=full makes it 2,000 pods for 30 s, with strict limits; that needs a machine that does nothing else.
+func TestItKeepsUp(t *testing.T) {
+	g := NewWithT(t)
+	asked := loads()
+	client, ns := testserver.Client(t), testserver.Namespace(t)
+	makePods(t, client, ns, asked.pods)
+
+	config := testserver.Config(t)
+	found, err := Resolve(config, "pods")
+	g.Expect(err).NotTo(HaveOccurred())
+	server, err := New(Options{Config: config, Found: found, Namespace: ns, Workers: 16, WorkTime: 50 * time.Millisecond, Limits: asked.limits})
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { server.Run(ctx) })
+	g.Eventually(func() Counts { return server.hub.Now().Counts }, time.Minute).Should(Equal(Counts{Store: asked.pods}))
+
+	pages := map[string]string{"fast": listen(t, server, 0), "slow": listen(t, server, 32<<10)}
+	fast := &reader{start: server.hub.start, began: map[string]int64{}}
+	begin := server.hub.Now().Seq
+	running.Go(func() { fast.follow(ctx, pages["fast"], server.hub.cursor(begin), nil) })
+	slow := &reader{start: server.hub.start}
+	reads := make(chan struct{})
+	running.Go(func() { slow.follow(ctx, pages["slow"], server.hub.cursor(begin), reads) })
+	g.Eventually(func() int { return len(server.clients) }, soon).Should(Equal(2))
+
+	before := heapMB()
+	rate := changePods(t, client, ns, asked)
+	g.Eventually(func() Counts { return server.hub.Now().Counts }, soon).Should(Equal(Counts{Store: asked.pods}), "nothing is left behind")
+	after := heapMB()
+	end := server.hub.Now().Seq
+	close(reads)
+	g.Eventually(func() uint64 { return fast.at.Load() }, soon).Should(Equal(end))
+	g.Eventually(func() uint64 { return slow.at.Load() }, 30*time.Second).Should(BeNumerically(">=", end))
+
+	lastStage, toPage := fast.lags()
+	t.Logf("asked for      %d pods, %d changes a second for %s", asked.pods, asked.perSecond, asked.lasts)
+	t.Logf("rate           %.0f changes a second, %d events (%.0f a second)", rate, end-begin, float64(end-begin)/asked.lasts.Seconds())
+	t.Logf("to last stage  p50 %s, p99 %s, of %d items that were worked on (the work takes 50ms of it)", quantile(lastStage, 50), quantile(lastStage, 99), len(lastStage))
+	t.Logf("to the page    p50 %s, p99 %s, in %d messages", quantile(toPage, 50), quantile(toPage, 99), fast.messages)
+	t.Logf("dropped        fast page %d, slow page %d of %d, in the ring %d", fast.dropped.Load(), slow.dropped.Load(), end-begin, asked.limits.Ring)
+	t.Logf("heap           %.1f MB before, %.1f MB after, process and test together", before, after)
+
+	stop()
+	running.Wait()
+	for name, client := range map[string]*reader{"fast": fast, "slow": slow} {
+		g.Expect(client.received.Load()+client.dropped.Load()).To(Equal(client.at.Load()-begin), "%s: every event came, or was said to be dropped", name)
+	}
+	g.Expect(slow.dropped.Load()).To(BeNumerically(">", 0))
+	g.Expect(server.hub.Now().Dropped).To(BeNumerically(">=", fast.dropped.Load()+slow.dropped.Load()))
+	g.Expect(rate).To(BeNumerically(">=", asked.minRate))
+	g.Expect(quantile(lastStage, 99)).To(BeNumerically("<", asked.maxLag))
+	g.Expect(quantile(toPage, 99)).To(BeNumerically("<", asked.maxLag))
+	g.Expect(after - before).To(BeNumerically("<", asked.maxHeap))
+	g.Expect(server.hub.state().Items).To(HaveLen(min(asked.limits.Items, len(server.hub.items))))
+}
+
+// eachOf calls do for 0 to n-1, several at a time.
+func eachOf(n int, do func(int)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func podName(i int) string { return fmt.Sprintf("pod-%04d", i) }
+
+// makePods makes pods that no scheduler looks at.
+func makePods(t *testing.T, client kubernetes.Interface, ns string, count int) {
+	t.Helper()
+	eachOf(count, func(i int) {
+		_, err := client.CoreV1().Pods(ns).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: podName(i)},
+			Spec: corev1.PodSpec{
+				SchedulerName: "nobody",
+				Containers:    []corev1.Container{{Name: "none", Image: "example.com/none"}},
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Errorf("creating a pod: %v", err)
+		}
+	})
+}
+
+// changePods changes one pod after the other, and returns how many it changed a second.
+func changePods(t *testing.T, client kubernetes.Interface, ns string, asked load) float64 {
+	t.Helper()
+	count := int(asked.lasts.Seconds()) * asked.perSecond
+	began := time.Now()
+	ticks := make(chan int)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := range ticks {
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"change":"%d"}}}`, i)
+				// 7 has no divisor in common with the number of pods: all of them get their turn.
+				_, err := client.CoreV1().Pods(ns).Patch(t.Context(), podName(i*7%asked.pods), types.MergePatchType, patch, metav1.PatchOptions{})
+				if err != nil {
+					t.Errorf("changing a pod: %v", err)
+				}
+			}
+		})
+	}
+	for i := range count {
+		<-time.After(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(asked.perSecond))))
+		ticks <- i
+	}
+	close(ticks)
+	all.Wait()
+	return float64(count) / time.Since(began).Seconds()
+}
+
+// smallBuffers keeps the kernel from taking what a client does not read.
+type smallBuffers struct {
+	net.Listener
+	bytes int
+}
+
+func (l smallBuffers) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok && l.bytes > 0 {
+		_ = tcp.SetWriteBuffer(l.bytes)
+	}
+	return conn, err
+}
+
+// listen serves on a port of its own. With a number of bytes, that is how much the kernel keeps for a client.
+func listen(t *testing.T, handler http.Handler, bytes int) string {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}
+	go func() { _ = server.Serve(smallBuffers{listener, bytes}) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return listener.Addr().String()
+}
+
+// reader is a page: it reads events, and comes back when the connection ends, as browsers do.
+type reader struct {
+	start                 time.Time
+	at, received, dropped atomic.Uint64
+	messages              int
+
+	mu     sync.Mutex
+	began  map[string]int64 // item → the time of its watch event, ms; nil: not measured
+	stages []time.Duration
+	page   []time.Duration
+}
+
+// follow reads until ctx ends; where there is a channel, only from when that is closed.
+func (r *reader) follow(ctx context.Context, address, cursor string, reads <-chan struct{}) {
+	dialer := net.Dialer{}
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if tcp, ok := conn.(*net.TCPConn); ok && reads != nil {
+			_ = tcp.SetReadBuffer(32 << 10)
+		}
+		return conn, err
+	}}
+	defer transport.CloseIdleConnections()
+	for ctx.Err() == nil {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/events?after="+cursor, nil)
+		if err != nil {
+			return
+		}
+		response, err := (&http.Client{Transport: transport}).Do(request)
+		if err != nil {
+			continue
+		}
+		if reads != nil {
+			select {
+			case <-reads:
+			case <-ctx.Done():
+			}
+		}
+		readMessages(response.Body, func(one message) { r.take(one); cursor = one.id })
+		_, _ = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+	}
+}
+
+func (r *reader) take(one message) {
+	switch one.event {
+	case "dropped":
+		var lost Dropped
+		if json.Unmarshal(one.data, &lost) == nil {
+			r.dropped.Add(lost.Count)
+			r.at.Store(lost.To)
+		}
+	case "batch":
+		var batch Batch
+		if json.Unmarshal(one.data, &batch) == nil {
+			r.measure(batch.Events)
+			r.messages++
+			r.received.Add(uint64(len(batch.Events)))
+			if last := len(batch.Events); last > 0 {
+				r.at.Store(batch.Events[last-1].Seq)
+			}
+		}
+	}
+}
+
+func (r *reader) measure(events []Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.began == nil {
+		return
+	}
+	for _, event := range events {
+		r.page = append(r.page, time.Since(r.start.Add(time.Duration(event.Time)*time.Millisecond)))
+		switch began, ok := r.began[event.Item]; {
+		case event.Stage == StageWatch:
+			r.began[event.Item] = event.Time
+		case event.Stage == StageDone && ok:
+			r.stages = append(r.stages, time.Duration(event.Time-began)*time.Millisecond)
+			delete(r.began, event.Item)
+		}
+	}
+}
+
+func (r *reader) lags() (lastStage, toPage []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(slices.Values(r.stages)), slices.Sorted(slices.Values(r.page))
+}
+
+// quantile is the value that so many percent are not above.
+func quantile(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)-1)*percent/100].Round(time.Millisecond)
+}
+
+func heapMB() float64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return float64(stats.HeapAlloc) / 1e6
+}

@@ -1,0 +1,45 @@
+package glass
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// object shows one object as the store has it. What must not be seen never got there: see strip.
+func (s *Server) object(w http.ResponseWriter, r *http.Request) {
+	key := r.URL.Query().Get("key")
+	if key == "" {
+		http.Error(w, "which object? /object?key=NAMESPACE/NAME", http.StatusBadRequest)
+		return
+	}
+	found, known, err := s.pipeline.informer.Store().GetByKey(key)
+	if err != nil || !known {
+		http.Error(w, fmt.Sprintf("the store has no %q", key), http.StatusNotFound)
+		return
+	}
+	content, err := asYAML(found)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if s.resource.MetadataOnly {
+		fmt.Fprintln(w, "# Only the metadata: the content stays in the API server.")
+	}
+	_, _ = w.Write(content)
+}
+
+func asYAML(found any) ([]byte, error) {
+	object, ok := found.(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("the store holds a %T", found)
+	}
+	content, err := yaml.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	return content, nil
+}

@@ -1,0 +1,148 @@
+package glass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Found is a resource that the cluster serves.
+type Found struct {
+	Resource   schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+}
+
+// Resolve finds a resource by any name that kubectl knows it by: plural, singular, kind or short name, alone or
+// followed by .GROUP or .VERSION.GROUP. Where several have the name, the first in the server's order is meant.
+// The error for one that is unknown suggests names that are near.
+func Resolve(config *rest.Config, name string) (Found, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return Found{}, fmt.Errorf("making a discovery client: %w", err)
+	}
+	lists, err := client.ServerPreferredResources()
+	var partly *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &partly) {
+		return Found{}, fmt.Errorf("asking the cluster for its resources: %w", err)
+	}
+	// A group whose own server is down hides its resources, and no others.
+	found, lookErr := look(lists, strings.ToLower(name))
+	if lookErr != nil && partly != nil {
+		return Found{}, fmt.Errorf("%w (and not all resources could be asked for: %w)", lookErr, partly)
+	}
+	return found, lookErr
+}
+
+func look(lists []*metav1.APIResourceList, name string) (Found, error) {
+	var near []string
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return Found{}, fmt.Errorf("reading the cluster's resources: %w", err)
+		}
+		for _, resource := range list.APIResources {
+			if strings.Contains(resource.Name, "/") {
+				continue // a subresource
+			}
+			if !named(resource, version, name) {
+				if isNear(resource, name) {
+					near = append(near, version.WithResource(resource.Name).GroupResource().String())
+				}
+				continue
+			}
+			if !slices.Contains(resource.Verbs, "list") || !slices.Contains(resource.Verbs, "watch") {
+				return Found{}, fmt.Errorf("%s cannot be listed and watched: the cluster serves only %s for it",
+					resource.Name, strings.Join(resource.Verbs, ", "))
+			}
+			return Found{Resource: version.WithResource(resource.Name), Kind: resource.Kind, Namespaced: resource.Namespaced}, nil
+		}
+	}
+	return Found{}, unknown(name, near)
+}
+
+func unknown(name string, near []string) error {
+	slices.Sort(near)
+	near = slices.Compact(near)
+	if len(near) == 0 {
+		return fmt.Errorf("the cluster has no resource %q; `kubectl api-resources` lists those it has", name)
+	}
+	return fmt.Errorf("the cluster has no resource %q; did you mean %s?", name, strings.Join(near[:min(len(near), 5)], ", "))
+}
+
+// names are those that a resource goes by.
+func names(resource metav1.APIResource) []string {
+	return append([]string{resource.Name, resource.SingularName, strings.ToLower(resource.Kind)}, resource.ShortNames...)
+}
+
+func named(resource metav1.APIResource, version schema.GroupVersion, want string) bool {
+	for _, name := range names(resource) {
+		if name != "" && (want == name || want == name+"."+version.Group || want == name+"."+version.Version+"."+version.Group) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNear tells whether someone who wrote want may have meant the resource: one name is the beginning of the
+// other, or they differ by two letters at most.
+func isNear(resource metav1.APIResource, want string) bool {
+	want, _, _ = strings.Cut(want, ".")
+	for _, name := range names(resource)[:3] {
+		switch {
+		case len(name) < 3 || len(want) < 3:
+		case strings.HasPrefix(name, want), strings.HasPrefix(want, name), distance(name, want) <= 2:
+			return true
+		}
+	}
+	return false
+}
+
+// distance is how many letters have to be added, dropped or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Allowed asks the API server once for what the informer will ask it for all the time, so that a missing right or
+// a cluster that is down is an error now, instead of one line in a log every half minute. It asks for metadata only.
+func Allowed(ctx context.Context, config *rest.Config, found Found, namespace string) error {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a metadata client: %w", err)
+	}
+	resource := client.Resource(found.Resource).Namespace(namespace)
+	list, err := resource.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", found.Resource.GroupResource(), err)
+	}
+	watch, err := resource.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion, TimeoutSeconds: new(int64(1))})
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", found.Resource.GroupResource(), err)
+	}
+	watch.Stop()
+	return nil
+}

@@ -1,0 +1,100 @@
+package glass
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"example.com/workbook/01-informers/internal/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+func TestResolveKnowsTheNamesThatKubectlKnows(t *testing.T) {
+	t.Parallel()
+	config := testserver.Config(t)
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	foos := schema.GroupVersionResource{Group: "samplecontroller.example.com", Version: "v1alpha1", Resource: "foos"}
+	for name, want := range map[string]schema.GroupVersionResource{
+		"configmaps": configMaps, "configmap": configMaps, "cm": configMaps, "ConfigMap": configMaps,
+		"deployments": deployments, "deploy": deployments, "deployment.apps": deployments, "deployments.v1.apps": deployments,
+		"foos": foos, "foo": foos, "foos.samplecontroller.example.com": foos,
+		"events.events.k8s.io": {Group: "events.k8s.io", Version: "v1", Resource: "events"},
+		"events":               {Version: "v1", Resource: "events"},
+		"nodes":                {Version: "v1", Resource: "nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			found, err := Resolve(config, name)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found.Resource).To(Equal(want))
+			g.Expect(found.Namespaced).To(Equal(name != "nodes"))
+			g.Expect(found.Kind).NotTo(BeEmpty())
+		})
+	}
+}
+
+func TestResolveSuggestsNamesThatAreNear(t *testing.T) {
+	t.Parallel()
+	config := testserver.Config(t)
+	for name, want := range map[string]string{
+		"confgmaps":         `the cluster has no resource "confgmaps"; did you mean configmaps?`,
+		"deploymnt":         `the cluster has no resource "deploymnt"; did you mean deployments.apps?`,
+		"deployments.batch": `the cluster has no resource "deployments.batch"; did you mean deployments.apps?`,
+		"saucepans":         "the cluster has no resource \"saucepans\"; `kubectl api-resources` lists those it has",
+		"pods/log":          "the cluster has no resource \"pods/log\"; did you mean pods?",
+		"bindings":          "bindings cannot be listed and watched: the cluster serves only create for it",
+		"":                  "the cluster has no resource \"\"; `kubectl api-resources` lists those it has",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Resolve(config, name)
+			NewWithT(t).Expect(err).To(MatchError(want))
+		})
+	}
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"pods", "pods", 0}, {"pods", "pos", 1}, {"pods", "pdos", 2}, {"", "pod", 3}, {"pod", "", 3}, {"job", "jobs", 1}, {"node", "code", 1}} {
+		NewWithT(t).Expect(distance(test.a, test.b)).To(Equal(test.want), "%s %s", test.a, test.b)
+	}
+}
+
+func TestAllowed(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	found := Found{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
+	g.Expect(Allowed(t.Context(), testserver.Config(t), found, testserver.Namespace(t))).To(Succeed())
+
+	user, err := testserver.Environment(t).AddUser(envtest.User{Name: "nobody"}, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	err = Allowed(t.Context(), user.Config(), found, "")
+	g.Expect(err).To(MatchError(ContainSubstring("listing configmaps: ")))
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue())
+
+	_, err = Resolve(&rest.Config{Host: "127.0.0.1:1"}, "pods")
+	g.Expect(err).To(MatchError(ContainSubstring("asking the cluster for its resources: ")))
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	g.Expect(Allowed(ended, testserver.Config(t), found, "")).NotTo(Succeed())
+}
+
+func TestWhatIsASecret(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	for resource, want := range map[string]bool{"secrets": true, "sealedsecrets": true, "externalsecrets": true, "configmaps": false, "pods": false} {
+		g.Expect(secret(schema.GroupVersionResource{Resource: resource})).To(Equal(want), resource)
+	}
+}

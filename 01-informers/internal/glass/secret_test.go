@@ -1,0 +1,112 @@
+package glass
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/workbook/01-informers/internal/testserver"
+)
+
+// wire keeps everything that the API server sends.
+type wire struct {
+	mu   sync.Mutex
+	seen bytes.Buffer
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.Write(b)
+}
+
+func (w *wire) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.String()
+}
+
+type tapped struct {
+	io.Reader
+	io.Closer
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestSecretDataIsNeverSeen(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	const password, applied = "correct-horse-battery", "staple-of-the-annotation"
+	encoded := base64.StdEncoding.EncodeToString([]byte(password))
+	client, ns := testserver.Client(t), testserver.Namespace(t)
+	secrets := client.CoreV1().Secrets(ns)
+	_, err := secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Data: map[string][]byte{"password": []byte(password)},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "applied", Labels: map[string]string{"kept": "yes"}, Annotations: map[string]string{
+			corev1.LastAppliedConfigAnnotation: `{"data":{"password":"` + applied + `"}}`,
+		}},
+		Data: map[string][]byte{"password": []byte(applied)},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	received := &wire{}
+	config := testserver.Config(t)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if err == nil {
+				response.Body = tapped{io.TeeReader(response.Body, received), response.Body}
+			}
+			return response, err
+		})
+	})
+	s := open(t, "secrets", Options{Config: config, Namespace: ns, FailEvery: 1}).synced(t)
+	messages := s.follow(t, s.glass.hub.cursor(0), "")
+	patch := []byte(`{"stringData":{"password":"` + password + `-2"}}`)
+	for _, name := range []string{"plain", "applied"} {
+		_, err = secrets.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(secrets.Delete(t.Context(), "applied", metav1.DeleteOptions{})).To(Succeed())
+	events, _ := until(t, messages, func(event Event) bool { return event.Stage == StageStore && event.Type == "delete" })
+
+	told, err := json.Marshal(events)
+	g.Expect(err).NotTo(HaveOccurred())
+	all := []string{string(told)}
+	for _, path := range []string{"/", "/state", "/object?key=" + ns + "/plain", "/object?key=" + ns + "/applied"} {
+		_, body := s.request(t, http.MethodGet, path)
+		all = append(all, body)
+	}
+	for _, path := range []string{"/pause", "/step", "/resume"} {
+		_, body := s.request(t, http.MethodPost, path)
+		all = append(all, body)
+	}
+	for _, body := range all {
+		for _, word := range []string{password, encoded[:16], applied, base64.StdEncoding.EncodeToString([]byte(applied))[:16]} {
+			g.Expect(body).NotTo(ContainSubstring(word))
+		}
+	}
+	_, body := s.request(t, http.MethodGet, "/object?key="+ns+"/plain")
+	g.Expect(body).To(And(ContainSubstring("name: plain"), ContainSubstring("# Only the metadata")))
+	g.Expect(s.state(t).Resource.MetadataOnly).To(BeTrue())
+	g.Expect(received.String()).To(ContainSubstring("plain"), "the wire was tapped")
+	g.Expect(received.String()).NotTo(ContainSubstring(encoded[:16]), "the data does not even leave the API server")
+	g.Expect(received.String()).NotTo(ContainSubstring(password))
+	for _, obj := range s.glass.pipeline.informer.Store().List() {
+		g.Expect(obj.(metav1.Object).GetAnnotations()).To(BeEmpty())
+	}
+}

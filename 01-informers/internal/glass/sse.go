@@ -1,0 +1,142 @@
+package glass
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+const (
+	// heartbeat is how often something is sent while nothing happens, so that a connection that is gone is noticed.
+	heartbeat = 15 * time.Second
+	// patience is how long one message may take to be taken. A client that reads nothing for that long is let
+	// go; its browser comes back with the id of the last message that it read, and is told what it missed.
+	patience = 15 * time.Second
+)
+
+// events sends what happens, as server-sent events. There is no buffer for each client: each reads the ring at its
+// own speed, so that a slow one costs nothing but what it misses.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.clients <- struct{}{}:
+		defer func() { <-s.clients }()
+	default:
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "too many pages are connected already", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	stream := &stream{server: s, w: w, rc: http.NewResponseController(w)}
+	if err := stream.begin(r); err != nil {
+		return
+	}
+	_ = stream.follow(r) // the client has gone
+}
+
+// stream is one client's connection.
+type stream struct {
+	server *Server
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	at     uint64 // the last event sent, or passed over
+	held   []Held // as last sent
+}
+
+// begin finds where the client wants to begin.
+func (s *stream) begin(r *http.Request) error {
+	hub := s.server.hub
+	cursor := r.Header.Get("Last-Event-ID")
+	if cursor == "" {
+		cursor = r.URL.Query().Get("after")
+	}
+	now := hub.Now()
+	s.at, s.held = now.Seq, now.Held
+	if cursor == "" {
+		return s.send("", nil, ": what happens from now on\n\n")
+	}
+	seq, ok := hub.place(cursor)
+	if !ok {
+		return s.send("reset", struct{}{}, "")
+	}
+	s.at, s.held = seq, nil
+	return s.send("", nil, ": what happened after the cursor\n\n")
+}
+
+// follow sends batches until the client goes or the server ends.
+func (s *stream) follow(r *http.Request) error {
+	hub, clock := s.server.hub, s.server.clock
+	flush := time.Duration(hub.limits.FlushMs) * time.Millisecond
+	for {
+		sent := clock.Now()
+		if err := s.sendNew(); err != nil {
+			return err
+		}
+		// Held changes without an event: something arrives at the gate.
+		var held <-chan struct{}
+		if s.server.gate.Paused() {
+			held = s.server.gate.Changed()
+		}
+		idle := clock.NewTimer(heartbeat)
+		select {
+		case <-hub.wait(s.at):
+		case <-held:
+		case <-idle.C():
+			if err := s.send("", nil, ": still here\n\n"); err != nil {
+				return err
+			}
+		case <-r.Context().Done():
+		case <-s.server.ended:
+		}
+		idle.Stop()
+		// Many events, one message.
+		rest := clock.NewTimer(flush - clock.Since(sent))
+		select {
+		case <-rest.C():
+		case <-r.Context().Done():
+			return r.Context().Err()
+		case <-s.server.ended:
+			return nil
+		}
+		rest.Stop()
+	}
+}
+
+// sendNew sends what there is after s.at.
+func (s *stream) sendNew() error {
+	batch, lost := s.server.hub.read(s.at)
+	for lost != nil {
+		s.at = lost.To
+		if err := s.send("dropped", lost, ""); err != nil {
+			return err
+		}
+		s.server.hub.drop(lost)
+		batch, lost = s.server.hub.read(s.at)
+	}
+	if len(batch.Events) == 0 && slices.Equal(s.held, batch.Now.Held) {
+		return nil
+	}
+	s.at += uint64(len(batch.Events))
+	s.held = batch.Now.Held
+	return s.send("batch", batch, "")
+}
+
+// send writes one message and makes sure that it is on its way, or only a comment.
+func (s *stream) send(event string, data any, comment string) error {
+	message := []byte(comment)
+	if event != "" {
+		content, err := json.Marshal(data)
+		if err != nil {
+			return fmt.Errorf("encoding events: %w", err)
+		}
+		message = fmt.Appendf(nil, "event: %s\nid: %s\ndata: %s\n\n", event, s.server.hub.cursor(s.at), content)
+	}
+	if err := s.rc.SetWriteDeadline(s.server.clock.Now().Add(patience)); err != nil {
+		return fmt.Errorf("setting a deadline: %w", err)
+	}
+	if _, err := s.w.Write(message); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}

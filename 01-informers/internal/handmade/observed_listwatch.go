@@ -1,0 +1,182 @@
+package handmade
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// observeListerWatcher reports what the API server sends, before the reflector gets it.
+func observeListerWatcher(inner cache.ListerWatcher, probe *Probe) cache.ListerWatcher {
+	o := &observedListerWatcher{ListerWatcherWithContext: cache.ToListerWatcherWithContext(inner), probe: probe}
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc:  o.list,
+		WatchFuncWithContext: o.watch,
+	}, inner)
+}
+
+type observedListerWatcher struct {
+	cache.ListerWatcherWithContext
+	probe *Probe
+	// listed counts the objects of the pages of a list so far.
+	listed int
+}
+
+// list asks for a list in one piece, or for a page of it.
+func (o *observedListerWatcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.Continue == "" {
+		o.listed = 0
+		o.begin(false)
+	}
+	list, err := o.ListWithContext(ctx, options)
+	if err != nil {
+		o.listFailed(err)
+		return nil, err
+	}
+	_ = apimeta.EachListItem(list, func(object runtime.Object) error {
+		o.listed++
+		event := about(StageList, Listed, object)
+		event.Initial = o.initial()
+		o.probe.saw(event)
+		return nil
+	})
+	if page, err := apimeta.ListAccessor(list); err == nil && page.GetContinue() == "" {
+		o.probe.saw(Event{Stage: StageList, Type: Ended, Count: o.listed, ResourceVersion: page.GetResourceVersion(), Initial: o.initial()})
+	}
+	return list, nil
+}
+
+// begin waits until a list may be asked for.
+func (o *observedListerWatcher) begin(streamed bool) {
+	event := Event{Stage: StageList, Type: Started, Streamed: streamed, Initial: o.initial()}
+	o.probe.passAnd(event, nil, func(t *traffic) { t.listing = true })
+	o.probe.saw(event)
+}
+
+func (o *observedListerWatcher) listFailed(err error) {
+	o.probe.note(func(t *traffic) { t.listing = false })
+	o.probe.saw(Event{Stage: StageList, Type: Failed, Err: err, Initial: o.initial()})
+}
+
+func (o *observedListerWatcher) initial() bool { return !o.probe.populated.Load() }
+
+// watch begins a watch. One that asks for the initial events is a list first, and goes on as the watch.
+func (o *observedListerWatcher) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	streamsList := options.SendInitialEvents != nil && *options.SendInitialEvents
+	if streamsList {
+		o.begin(true)
+	}
+	o.probe.note(func(t *traffic) { t.watched = 0 })
+	inner, err := o.WatchWithContext(ctx, options)
+	switch {
+	case err != nil && streamsList:
+		o.listFailed(err)
+		return nil, err
+	case err != nil:
+		o.probe.saw(Event{Stage: StageWatch, Type: Failed, Err: err})
+		return nil, err
+	case !streamsList:
+		o.probe.saw(Event{Stage: StageWatch, Type: Started, ResourceVersion: options.ResourceVersion})
+	}
+	stream := newStream(inner, o.probe)
+	stream.listing, stream.initial = streamsList, o.initial()
+	go stream.pump()
+	return stream, nil
+}
+
+// stream is a watch whose events are reported, and may be held, one by one. While one is held, the
+// stream behind it is not read.
+type stream struct {
+	inner   watch.Interface
+	probe   *Probe
+	listing bool // the initial events of a streamed list are still coming
+	initial bool
+	count   int
+	out     chan watch.Event
+	stopped chan struct{}
+	stop    sync.Once
+}
+
+func newStream(inner watch.Interface, probe *Probe) *stream {
+	return &stream{inner: inner, probe: probe, out: make(chan watch.Event), stopped: make(chan struct{})}
+}
+
+func (s *stream) ResultChan() <-chan watch.Event { return s.out }
+
+func (s *stream) Stop() {
+	s.stop.Do(func() {
+		close(s.stopped)
+		s.inner.Stop()
+	})
+}
+
+func (s *stream) pump() {
+	defer close(s.out)
+	for event := range s.inner.ResultChan() {
+		if s.isItem(event) && !s.listing {
+			s.probe.passAnd(about(StageWatch, string(event.Type), event.Object), nil, func(t *traffic) { t.watched++ })
+		}
+		select {
+		case <-s.stopped: // while it was held
+			s.probe.note(func(t *traffic) { t.watched = 0 })
+			return
+		default:
+		}
+		s.report(event)
+		select {
+		case s.out <- event:
+		case <-s.stopped:
+			return
+		}
+	}
+	s.probe.note(func(t *traffic) { t.watched, t.listing = 0, t.listing && !s.listing })
+	if s.listing {
+		s.probe.saw(Event{Stage: StageList, Type: Failed, Err: fmt.Errorf("the stream ended before the list did"), Initial: s.initial})
+		return
+	}
+	s.probe.saw(Event{Stage: StageWatch, Type: Ended})
+}
+
+func (s *stream) isItem(event watch.Event) bool {
+	return event.Type == watch.Added || event.Type == watch.Modified || event.Type == watch.Deleted
+}
+
+func (s *stream) report(event watch.Event) {
+	switch {
+	case event.Type == watch.Error:
+		// FromObject makes an error of a Status, without any object's content.
+		s.probe.saw(Event{Stage: StageWatch, Type: string(event.Type), Err: apierrors.FromObject(event.Object)})
+	case event.Type == watch.Bookmark:
+		s.bookmark(event.Object)
+	case s.listing:
+		s.count++
+		item := about(StageList, string(event.Type), event.Object)
+		item.Initial = s.initial
+		s.probe.saw(item)
+	default:
+		s.probe.saw(about(StageWatch, string(event.Type), event.Object))
+	}
+}
+
+// bookmark reports how far the watch has come. The first one of a streamed list is also the end of the list.
+func (s *stream) bookmark(object runtime.Object) {
+	mark, err := apimeta.Accessor(object)
+	if err != nil {
+		return
+	}
+	version := mark.GetResourceVersion()
+	if s.listing && mark.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+		s.listing = false
+		s.probe.saw(Event{Stage: StageList, Type: Ended, Count: s.count, ResourceVersion: version, Initial: s.initial})
+		s.probe.saw(Event{Stage: StageWatch, Type: Started, ResourceVersion: version})
+		return
+	}
+	s.probe.saw(Event{Stage: StageWatch, Type: string(watch.Bookmark), ResourceVersion: version})
+}

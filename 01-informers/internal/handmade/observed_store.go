@@ -1,0 +1,137 @@
+package handmade
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+)
+
+// observedQueue reports what the reflector puts in the queue. It reports first: afterwards the pop loop
+// may already have taken it.
+type observedQueue struct {
+	*cache.RealFIFO
+	probe *Probe
+}
+
+func (q *observedQueue) Add(obj any) error { q.enter(cache.Added, obj); return q.RealFIFO.Add(obj) }
+func (q *observedQueue) Update(obj any) error {
+	q.enter(cache.Updated, obj)
+	return q.RealFIFO.Update(obj)
+}
+func (q *observedQueue) Delete(obj any) error {
+	q.enter(cache.Deleted, obj)
+	return q.RealFIFO.Delete(obj)
+}
+
+func (q *observedQueue) enter(delta cache.DeltaType, obj any) {
+	event := about(StageQueue, string(delta), obj)
+	q.probe.passAnd(event, func(t *traffic) { t.watched-- }, func(t *traffic) { t.deltas++ })
+	q.probe.saw(event)
+}
+
+// Replace brings a whole list, as one delta.
+func (q *observedQueue) Replace(objects []any, resourceVersion string) error {
+	initial := !q.probe.populated.Load()
+	event := Event{Stage: StageQueue, Type: string(cache.ReplacedAll), Count: len(objects), ResourceVersion: resourceVersion, Initial: initial}
+	q.probe.passAnd(event, func(t *traffic) { t.listing = false }, func(t *traffic) { t.deltas++ })
+	q.probe.saw(event)
+	for _, object := range objects {
+		event := about(StageQueue, string(cache.ReplacedAll), object)
+		event.Initial, event.Whole = initial, true
+		q.probe.saw(event)
+	}
+	q.probe.populated.Store(true)
+	return q.RealFIFO.Replace(objects, resourceVersion)
+}
+
+// Bookmark brings a resourceVersion without an object. It moves no item, so that it is not held.
+func (q *observedQueue) Bookmark(resourceVersion string) error {
+	q.probe.note(func(t *traffic) { t.deltas++ })
+	q.probe.saw(Event{Stage: StageQueue, Type: string(cache.Bookmark), ResourceVersion: resourceVersion})
+	return q.RealFIFO.Bookmark(resourceVersion)
+}
+
+// observedIndexer reports what changes in the store, after it has changed.
+type observedIndexer struct {
+	cache.Indexer
+	probe    *Probe
+	replaced bool // the first list is in the store; only the pop loop reads and writes it
+}
+
+func (i *observedIndexer) Add(obj any) error    { return i.change(Add, obj, i.Indexer.Add) }
+func (i *observedIndexer) Update(obj any) error { return i.change(Update, obj, i.Indexer.Update) }
+func (i *observedIndexer) Delete(obj any) error { return i.change(Delete, obj, i.Indexer.Delete) }
+
+func (i *observedIndexer) change(what string, obj any, change func(any) error) error {
+	event := about(StageStore, what, obj)
+	i.probe.pass(event)
+	if err := change(obj); err != nil {
+		return err
+	}
+	i.probe.saw(event)
+	return nil
+}
+
+// Replace exchanges the whole content in one go. It reports for each object what that was for it.
+func (i *observedIndexer) Replace(objects []any, resourceVersion string) error {
+	initial := !i.replaced
+	event := Event{Stage: StageStore, Type: Replace, Count: len(objects), ResourceVersion: resourceVersion, Initial: initial}
+	i.probe.pass(event)
+	gone := map[string]any{}
+	for _, key := range i.ListKeys() {
+		gone[key], _, _ = i.GetByKey(key)
+	}
+	known := sets.KeySet(gone)
+
+	if err := i.Indexer.Replace(objects, resourceVersion); err != nil {
+		return err
+	}
+	i.replaced = true
+	i.probe.saw(event)
+	for _, object := range objects {
+		key, _ := cache.MetaNamespaceKeyFunc(object)
+		delete(gone, key)
+		change := about(StageStore, Add, object)
+		if known.Has(key) {
+			change.Type = Update
+		}
+		change.Initial, change.Whole = initial, true
+		i.probe.saw(change)
+	}
+	for _, key := range sets.List(sets.KeySet(gone)) {
+		change := about(StageStore, Delete, cache.DeletedFinalStateUnknown{Key: key, Obj: gone[key]})
+		change.Whole = true
+		i.probe.saw(change)
+	}
+	return nil
+}
+
+// Bookmark tells the store how far the watch has come.
+func (i *observedIndexer) Bookmark(resourceVersion string) {
+	i.Indexer.Bookmark(resourceVersion)
+	i.probe.saw(Event{Stage: StageStore, Type: Bookmark, ResourceVersion: resourceVersion})
+}
+
+// observedHandler reports that a handler is called, just before it is.
+type observedHandler struct {
+	inner Handler
+	probe *Probe
+}
+
+func (h *observedHandler) OnAdd(object metav1.Object, isInInitialList bool) {
+	event := about(StageHandler, Add, object)
+	event.Initial = isInInitialList
+	h.probe.handle(event, func() { h.inner.OnAdd(object, isInInitialList) })
+}
+
+func (h *observedHandler) OnUpdate(before, after metav1.Object) {
+	h.probe.handle(about(StageHandler, Update, after), func() { h.inner.OnUpdate(before, after) })
+}
+
+func (h *observedHandler) OnDelete(gone cache.DeletedObject[metav1.Object]) {
+	var obj any = gone.OptionalObj
+	if gone.FinalStateUnknown != nil {
+		obj = *gone.FinalStateUnknown
+	}
+	h.probe.handle(about(StageHandler, Delete, obj), func() { h.inner.OnDelete(gone) })
+}

@@ -1,0 +1,135 @@
+package lesson_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/01-informers/internal/lesson"
+	"example.com/workbook/01-informers/internal/testserver"
+)
+
+// ran is what a reader sees of a run.
+type ran struct {
+	code        int
+	out, errOut string
+}
+
+func runLesson(program lesson.Lesson, args ...string) ran {
+	var out, errOut bytes.Buffer
+	code := lesson.Run(program, args, &out, &errOut)
+	return ran{code, out.String(), errOut.String()}
+}
+
+// unreached is a lesson that must not come to run.
+func unreached(t *testing.T) lesson.Lesson {
+	t.Helper()
+	return lesson.Lesson{Name: "demo", Shows: "Shows nothing.", Run: func(context.Context, *lesson.World) error {
+		t.Error("the lesson ran")
+		return nil
+	}}
+}
+
+func TestHelpIsOutputAndNoError(t *testing.T) {
+	t.Parallel()
+	program := unreached(t)
+	program.Flags = func(flags *flag.FlagSet) {
+		flags.Int("pods", 20, "how many pods `NUMBER` it makes")
+		flags.Bool("quiet", false, "less of it")
+	}
+	NewWithT(t).Expect(runLesson(program, "--help")).To(Equal(ran{0, `Shows nothing.
+
+Usage: go run ./demo [flags]
+
+Flags:
+  --kubeconfig FILE
+      the kubeconfig FILE to use (default: the workbook's own, which "make cluster" writes)
+  --pods NUMBER
+      how many pods NUMBER it makes (default: 20)
+  --quiet
+      less of it
+`, ""}))
+}
+
+func TestNamespaceIsThereWhileItRunsAndGoesWithIt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		code int
+		want string
+	}{
+		"success": {nil, 0, ""},
+		"error":   {errors.New("no luck"), 1, "demo: no luck\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			var namespace string
+			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, world *lesson.World) error {
+				namespace = world.Namespace
+				world.Printf("in %s\n", world.Namespace)
+				g.Expect(world.CreatePods(ctx, "a")).To(Succeed())
+				return test.err
+			}}
+			got := runLesson(program, "--kubeconfig", testserver.Kubeconfig(t, testserver.Config(t)))
+			g.Expect(got).To(Equal(ran{test.code, "in " + namespace + "\n", test.want}))
+			g.Expect(namespace).To(HavePrefix("demo-"))
+			expectDeleted(t, namespace)
+		})
+	}
+}
+
+// expectDeleted asserts that a namespace is gone, or on its way: no controller ends namespaces here.
+func expectDeleted(t *testing.T, name string) {
+	t.Helper()
+	namespace, err := testserver.Client(t).CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(namespace.Status.Phase).To(Equal(corev1.NamespaceTerminating))
+}
+
+// What is left behind is named.
+func TestNamespaceThatCannotBeDeletedIsAnError(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	name := testserver.Namespace(t) // One that is not taken.
+	roles := testserver.Client(t).RbacV1()
+	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}}},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var namespace string
+	program := lesson.Lesson{Name: "demo", Run: func(_ context.Context, world *lesson.World) error {
+		namespace = world.Namespace
+		return nil
+	}}
+	file := testserver.Kubeconfig(t, testserver.User(t, name))
+	var got ran
+	// The server's authorizer learns of the role a moment after it was made.
+	g.Eventually(func() string {
+		got = runLesson(program, "--kubeconfig", file)
+		return namespace
+	}).WithTimeout(10 * time.Second).ShouldNot(BeEmpty())
+	g.Expect(got.code).To(Equal(1))
+	g.Expect(got.errOut).To(ContainSubstring("deleting the namespace " + namespace + ", which was made for this run: "))
+}

@@ -1,0 +1,47 @@
+package managed
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/01-informers/internal/foo"
+)
+
+const (
+	// ownerIndex finds the Deployments that a Foo, by its uid, is the controller of.
+	ownerIndex = "metadata.ownerReferences.uid"
+	// wantedIndex finds the Foos that want a Deployment of a name.
+	wantedIndex = "spec.deploymentName"
+)
+
+// cacheOptions are what the manager's cache should hold. Deployments are watched unselected: one that is not
+// ours may hold the name that a Foo wants. Of those only what can matter is kept. A read of a kind that
+// nothing watches is an error: it would start another watch, which nobody asked for.
+func cacheOptions() cache.Options {
+	return cache.Options{
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.Deployment{}: {Transform: foo.Reduce},
+		},
+	}
+}
+
+// addIndexes must come before the caches are filled.
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &appsv1.Deployment{}, ownerIndex, func(object client.Object) []string {
+		if owner := foo.OwnerOf(object); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return indexer.IndexField(ctx, &v1alpha1.Foo{}, wantedIndex, func(object client.Object) []string {
+		return []string{object.(*v1alpha1.Foo).Spec.DeploymentName}
+	})
+}

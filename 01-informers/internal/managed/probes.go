@@ -1,0 +1,23 @@
+package managed
+
+import (
+	"errors"
+	"net/http"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+// addProbes says what the kubelet is told: /healthz, that the process lives, and /readyz, that it has its
+// caches full. Who is the leader does not come into it.
+func addProbes(mgr ctrl.Manager) error {
+	return errors.Join(
+		mgr.AddHealthzCheck("healthz", healthz.Ping),
+		mgr.AddReadyzCheck("readyz", func(request *http.Request) error {
+			if !mgr.GetCache().WaitForCacheSync(request.Context()) {
+				return errors.New("the caches are not full yet")
+			}
+			return nil
+		}),
+	)
+}

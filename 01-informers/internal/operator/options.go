@@ -1,0 +1,38 @@
+// Package operator holds what both implementations of the Foo controller are told.
+package operator
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Run runs one implementation until ctx ends and everything it started has ended. It returns nil after an
+// orderly end, and an error where it could not start or lost the lease.
+type Run func(ctx context.Context, config *rest.Config, options Options) error
+
+// Options is what the flags of cmd/main.go set.
+type Options struct {
+	// MetricsAddress is where metrics are served, over HTTPS, to callers with the right to get /metrics.
+	// "0" turns them off.
+	MetricsAddress string
+	// ProbeAddress is where /healthz and /readyz are served. "0" turns them off.
+	ProbeAddress string
+
+	// LeaderElect has it work only while it holds the lease.
+	LeaderElect bool
+	// LeaderElectionNamespace is the namespace of the lease. Empty: that of the pod.
+	LeaderElectionNamespace string
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of leaderelection.LeaderElectionConfig. Zero:
+	// 15 s, 10 s and 2 s, as in Kubernetes' own controllers.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+
+	// Image is the container image of every Foo's Deployment.
+	Image string
+	// Workers is how many Foos are worked on at once.
+	Workers int
+	// MaxRetries is how often a Deployment that the API server refuses is tried again before the Foo is
+	// Stalled.
+	MaxRetries int
+}

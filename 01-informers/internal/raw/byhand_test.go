@@ -1,0 +1,146 @@
+package raw
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	testclock "k8s.io/utils/clock/testing"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/01-informers/internal/foo"
+	"example.com/workbook/01-informers/internal/testserver"
+)
+
+// byHand is a controller on a real API server whose caches hold what the test puts into them, and nothing else:
+// so a test says how far behind they are.
+type byHand struct {
+	*WithT
+	*controller
+	t         *testing.T
+	namespace string
+	clients   *clients
+	// writes counts the requests that are not reads.
+	writes int
+	// answer, if it is set, is given instead of the server's to every write.
+	answer int
+}
+
+// counting is the way of the controller's requests.
+type counting struct {
+	http.RoundTripper
+	of *byHand
+}
+
+func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		c.of.writes++
+		if c.of.answer != 0 {
+			return &http.Response{StatusCode: c.of.answer, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
+		}
+	}
+	return c.RoundTripper.RoundTrip(request)
+}
+
+func newByHand(t *testing.T) *byHand {
+	t.Helper()
+	h := &byHand{WithT: NewWithT(t), t: t, namespace: testserver.Namespace(t)}
+	config := testserver.Config(t)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, h} })
+	var err error
+	h.clients, err = newClients(config)
+	h.Expect(err).NotTo(HaveOccurred())
+	clock := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	h.controller = &controller{
+		foos: h.clients.foos.FooV1alpha1(), deployments: h.clients.kubernetes.AppsV1(),
+		recorder: events.NewFakeRecorder(100), queue: newQueue(),
+		attempts: foo.NewAttempts(3, clock), clock: clock, image: "example.com/foo:test",
+	}
+	t.Cleanup(h.queue.ShutDown)
+	h.Expect(h.watch(newFactories(t.Context(), h.clients), klog.Logger{})).To(Succeed())
+	h.catchUp()
+	return h
+}
+
+// create creates a Foo on the server and in the cache.
+func (h *byHand) create(name, deploymentName string) *v1alpha1.Foo {
+	f := aFoo(name, deploymentName)
+	f.Namespace, f.UID, f.ResourceVersion = h.namespace, "", ""
+	created, err := h.foos.Foos(h.namespace).Create(h.t.Context(), f, metav1.CreateOptions{})
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(h.fooIndexer.Add(created)).To(Succeed())
+	h.writes = 0
+	return created
+}
+
+// pass makes a pass over a Foo.
+func (h *byHand) pass(name string) (time.Duration, error) {
+	return h.reconcile(h.t.Context(), cache.NewObjectName(h.namespace, name))
+}
+
+func (h *byHand) expectPass(name string) {
+	again, err := h.pass(name)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(again).To(BeZero())
+}
+
+// get returns a Foo as the server has it.
+func (h *byHand) get(name string) *v1alpha1.Foo {
+	f, err := h.foos.Foos(h.namespace).Get(h.t.Context(), name, metav1.GetOptions{})
+	h.Expect(err).NotTo(HaveOccurred())
+	return f
+}
+
+// deployment returns a Deployment as the server has it.
+func (h *byHand) deployment(name string) *appsv1.Deployment {
+	deployment, err := h.deployments.Deployments(h.namespace).Get(h.t.Context(), name, metav1.GetOptions{})
+	h.Expect(err).NotTo(HaveOccurred())
+	return deployment
+}
+
+// catchUp brings the caches up to what the server has.
+func (h *byHand) catchUp() {
+	foos, err := h.foos.Foos(h.namespace).List(h.t.Context(), metav1.ListOptions{})
+	h.Expect(err).NotTo(HaveOccurred())
+	all := []any{}
+	for i := range foos.Items {
+		all = append(all, &foos.Items[i])
+	}
+	h.Expect(h.fooIndexer.Replace(all, foos.ResourceVersion)).To(Succeed())
+	deployments, err := h.deployments.Deployments(h.namespace).List(h.t.Context(), metav1.ListOptions{})
+	h.Expect(err).NotTo(HaveOccurred())
+	all = []any{}
+	for i := range deployments.Items {
+		all = append(all, &deployments.Items[i])
+	}
+	h.Expect(h.deploymentIndexer.Replace(all, deployments.ResourceVersion)).To(Succeed())
+}
+
+// foreign creates somebody else's Deployment on the server only.
+func (h *byHand) foreign(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": "foreign"}
+	created, err := h.deployments.Deployments(h.namespace).Create(h.t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foreign", Image: "example.com/none"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	h.Expect(err).NotTo(HaveOccurred())
+	h.writes = 0
+	return created
+}
+
+func (h *byHand) expectReason(name, reason string) {
+	h.Expect(foo.ReadyOf(h.get(name).Status).Reason).To(Equal(reason))
+}

@@ -1,0 +1,52 @@
+package raw
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/01-informers/internal/foo"
+	typedv1alpha1 "example.com/workbook/01-informers/internal/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	listersv1alpha1 "example.com/workbook/01-informers/internal/generated/listers/samplecontroller/v1alpha1"
+)
+
+// controller brings the Deployments of Foos in line with their specs and reports what it sees.
+type controller struct {
+	// Writes go to the API server.
+	foos        typedv1alpha1.FoosGetter
+	deployments appsv1client.DeploymentsGetter
+	recorder    events.EventRecorder
+
+	// Reads come from the caches of the informers.
+	fooLister         listersv1alpha1.FooLister
+	fooIndexer        cache.TypedIndexer[*v1alpha1.Foo]
+	deploymentLister  appslisters.DeploymentLister
+	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
+
+	// queue holds the keys of the Foos that something happened to, and not what happened: a pass cannot
+	// depend on it.
+	queue queue
+
+	// synced is done when the caches hold, and the handlers have been told of, all that was there at the
+	// start.
+	synced []cache.DoneChecker
+
+	attempts *foo.Attempts
+	written  *written
+	clock    clock.PassiveClock
+	image    string
+}
+
+// waitForSync waits until all that was there at the start is in the caches, and the handlers have been told of
+// it: a cache is full before its last handler has been called. For handlers that do no more than these the
+// caches would do. Where they build state of their own, which passes read, a pass that begins sooner decides on
+// half of it; and here it is what /readyz can say: all Foos are in the queue.
+func (c *controller) waitForSync(ctx context.Context) bool {
+	return cache.WaitFor(ctx, "caches and handlers", c.synced...)
+}

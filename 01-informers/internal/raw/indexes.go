@@ -1,0 +1,31 @@
+package raw
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+)
+
+const (
+	// ownerIndex finds the Deployments that an object controls, by that object's uid.
+	ownerIndex = "controller-uid"
+
+	// wantedIndex finds the Foos that want a Deployment, by its namespace and name.
+	wantedIndex = "deploymentName"
+)
+
+func indexOwner(deployment *appsv1.Deployment) ([]string, error) {
+	if owner := metav1.GetControllerOfNoCopy(deployment); owner != nil {
+		return []string{string(owner.UID)}, nil
+	}
+	return nil, nil
+}
+
+func indexWanted(f *v1alpha1.Foo) ([]string, error) {
+	return []string{cache.NewObjectName(f.Namespace, f.Spec.DeploymentName).String()}, nil
+}
+
+// keyOf is the key of a Foo in the queue.
+func keyOf(f *v1alpha1.Foo) cache.ObjectName { return cache.MetaObjectToName(f) }

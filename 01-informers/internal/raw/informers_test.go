@@ -1,0 +1,229 @@
+package raw
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	testclock "k8s.io/utils/clock/testing"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	versionedfake "example.com/workbook/01-informers/internal/generated/clientset/versioned/fake"
+)
+
+// watching is a controller that watches clientsets without a server, in a synctest bubble, and works on nothing.
+type watching struct {
+	*WithT
+	*controller
+	clients *clients
+	cancel  context.CancelFunc
+}
+
+func watch(t *testing.T, q queue, deployments []*appsv1.Deployment, foos ...*v1alpha1.Foo) *watching {
+	t.Helper()
+	t.Cleanup(q.ShutDown)
+	w := &watching{WithT: NewWithT(t), clients: &clients{
+		kubernetes: fake.NewClientset(),
+		// Not NewClientset: its tracking of field owners knows no kind of a CRD.
+		foos: versionedfake.NewSimpleClientset(),
+	}}
+	for _, f := range foos {
+		_, err := w.clients.foos.FooV1alpha1().Foos("space").Create(t.Context(), f, metav1.CreateOptions{})
+		w.Expect(err).NotTo(HaveOccurred())
+	}
+	for _, deployment := range deployments {
+		_, err := w.clients.kubernetes.AppsV1().Deployments("space").Create(t.Context(), deployment, metav1.CreateOptions{})
+		w.Expect(err).NotTo(HaveOccurred())
+	}
+	w.controller = &controller{queue: q, clock: &testclock.FakePassiveClock{}}
+	factories := newFactories(t.Context(), w.clients)
+	w.Expect(w.controller.watch(factories, klog.Logger{})).To(Succeed())
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancel(t.Context())
+	factories.start(ctx)
+	t.Cleanup(func() {
+		w.cancel()
+		factories.shutdown()
+	})
+	return w
+}
+
+// woken returns the names of the keys in the queue, and takes them out.
+func (w *watching) woken() []string {
+	synctest.Wait()
+	names := []string{}
+	for range w.queue.Len() {
+		key, _ := w.queue.Get()
+		w.queue.Done(key)
+		names = append(names, key.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// aDeployment has the Foo as its controller, if it is given one.
+func aDeployment(name string, owner *v1alpha1.Foo) *appsv1.Deployment {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "space", ResourceVersion: "1"}}
+	if owner != nil {
+		deployment.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("Foo"))}
+	}
+	return deployment
+}
+
+// slowQueue holds up every handler until it is opened.
+type slowQueue struct {
+	queue
+	opened chan struct{}
+}
+
+func (q slowQueue) Add(key cache.ObjectName) {
+	<-q.opened
+	q.queue.Add(key)
+}
+
+// The sync of a cache is not that of its handlers: here the caches are full and the queue is empty.
+func TestSyncIsAwaitedUpToTheHandlers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		held := slowQueue{newQueue(), make(chan struct{})}
+		w := watch(t, held, nil, aFoo("one", "a"), aFoo("two", "b"), aFoo("three", "c"))
+		synced := make(chan bool, 1)
+		go func() { synced <- w.waitForSync(t.Context()) }()
+		synctest.Wait()
+		w.Expect(w.fooIndexer.ListKeys()).To(HaveLen(3))
+		w.Expect(w.queue.Len()).To(BeZero())
+		w.Expect(synced).NotTo(Receive())
+		w.Expect(slices.ContainsFunc(w.synced, cache.IsDone)).To(BeTrue(), "the caches say they are synced")
+
+		close(held.opened)
+		synctest.Wait()
+		w.Expect(synced).To(Receive(BeTrue()))
+		w.Expect(w.woken()).To(Equal([]string{"one", "three", "two"}))
+	})
+}
+
+func TestWaitForSyncEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		held := slowQueue{newQueue(), make(chan struct{})}
+		w := watch(t, held, nil, aFoo("one", "a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.Expect(w.waitForSync(ctx)).To(BeFalse())
+		close(held.opened)
+	})
+}
+
+func TestFooWakesItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, newQueue(), nil, aFoo("one", "a"))
+		w.Expect(w.woken()).To(Equal([]string{"one"}), "what was there at the start")
+		foos := w.clients.foos.FooV1alpha1().Foos("space")
+
+		_, err := foos.Create(t.Context(), aFoo("two", "b"), metav1.CreateOptions{})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.woken()).To(Equal([]string{"two"}))
+
+		changed := aFoo("one", "a")
+		changed.ResourceVersion = "2"
+		_, err = foos.UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.woken()).To(Equal([]string{"one"}), "also for a status: a pass may wait for the cache to see it")
+
+		w.Expect(foos.Delete(t.Context(), "one", metav1.DeleteOptions{})).To(Succeed())
+		w.Expect(w.woken()).To(Equal([]string{"one"}), "what is kept of it can go")
+	})
+}
+
+func TestDeploymentWakesItsOwnerAndWhoWantsItsName(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		owner, wants, other := aFoo("owner", "a"), aFoo("wants", "shared"), aFoo("other", "c")
+		elsewhere := aFoo("elsewhere", "shared")
+		w := watch(t, newQueue(), nil, owner, wants, other)
+		elsewhere.Namespace = "another"
+		_, err := w.clients.foos.FooV1alpha1().Foos("another").Create(t.Context(), elsewhere, metav1.CreateOptions{})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.woken()
+		deployments := w.clients.kubernetes.AppsV1().Deployments("space")
+
+		_, err = deployments.Create(t.Context(), aDeployment("shared", owner), metav1.CreateOptions{})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.woken()).To(Equal([]string{"owner", "wants"}))
+
+		orphan := aDeployment("shared", nil)
+		orphan.ResourceVersion = "2"
+		_, err = deployments.Update(t.Context(), orphan, metav1.UpdateOptions{})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.woken()).To(Equal([]string{"owner", "wants"}), "also the one that was its owner")
+
+		w.Expect(deployments.Delete(t.Context(), "shared", metav1.DeleteOptions{})).To(Succeed())
+		w.Expect(w.woken()).To(Equal([]string{"wants"}), "the name is free")
+
+		_, err = deployments.Create(t.Context(), aDeployment("nobodys", nil), metav1.CreateOptions{})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.woken()).To(BeEmpty())
+	})
+}
+
+// A new list after a broken watch hands every object to the handlers, and tells of a deletion that was missed by
+// a key, with what the cache had, or nothing at all.
+func TestHandlersAfterABrokenWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		owner, wants := aFoo("owner", "a"), aFoo("wants", "shared")
+		w := watch(t, newQueue(), nil, owner, wants)
+		w.woken()
+		deployment := aDeployment("shared", owner)
+		w.fooHandler().OnUpdate(owner, owner.DeepCopy())
+		w.deploymentHandler().OnUpdate(deployment, deployment.DeepCopy())
+		w.Expect(w.woken()).To(BeEmpty(), "nothing changed")
+
+		missed := &cache.DeletedFinalStateUnknown{Key: "space/shared", Obj: deployment}
+		w.deploymentHandler().OnDelete(cache.DeletedObject[*appsv1.Deployment]{OptionalObj: deployment, FinalStateUnknown: missed})
+		w.Expect(w.woken()).To(Equal([]string{"owner", "wants"}))
+		missed.Obj = nil
+		w.deploymentHandler().OnDelete(cache.DeletedObject[*appsv1.Deployment]{FinalStateUnknown: missed})
+		w.Expect(w.woken()).To(Equal([]string{"wants"}))
+		w.fooHandler().OnDelete(cache.DeletedObject[*v1alpha1.Foo]{
+			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: "space/gone"},
+		})
+		w.Expect(w.woken()).To(Equal([]string{"gone"}))
+	})
+}
+
+func TestForeignDeploymentsAreReducedInTheCache(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		foreign := aDeployment("foreign", nil)
+		foreign.Spec.Replicas = new(int32(3))
+		w := watch(t, newQueue(), []*appsv1.Deployment{foreign})
+		synctest.Wait()
+		cached, err := w.deploymentLister.Deployments("space").Get("foreign")
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(cached.Spec.Replicas).To(BeNil())
+	})
+}
+
+// Of two runs in one process the second goes without metrics of its informers, and otherwise as well.
+func TestNameOfInformersIsTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one := watch(t, newQueue(), nil, aFoo("one", "a"))
+		two := watch(t, newQueue(), nil, aFoo("one", "a"))
+		var both sync.WaitGroup
+		for _, w := range []*watching{one, two} {
+			both.Go(func() { w.Expect(w.waitForSync(t.Context())).To(BeTrue()) })
+		}
+		both.Wait()
+	})
+}

@@ -1,0 +1,251 @@
+package raw
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/foo"
+)
+
+// line is a loop at work, in the time of a synctest bubble.
+type line struct {
+	*WithT
+	queue queue
+	begun time.Time
+	// stop ends ctx, lose ends leading.
+	stop, lose context.CancelFunc
+
+	mu     sync.Mutex
+	passes []string
+	// ended is when run returned, since begun; -1 before.
+	ended time.Duration
+}
+
+// start runs a loop with some workers. reconcile is told how many passes over the key there were before.
+func start(t *testing.T, workers int, reconcile func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error)) *line {
+	t.Helper()
+	l := &line{WithT: NewWithT(t), queue: newQueue(), begun: time.Now(), ended: -1}
+	var ctx, leading context.Context
+	ctx, l.stop = context.WithCancel(t.Context())
+	leading, l.lose = context.WithCancel(t.Context())
+	t.Cleanup(l.stop)
+	t.Cleanup(l.lose)
+	counts := map[cache.ObjectName]int{}
+	work := &loop{queue: l.queue, reconcile: func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
+		l.mu.Lock()
+		before := counts[key]
+		counts[key]++
+		l.passes = append(l.passes, key.Name)
+		l.mu.Unlock()
+		return reconcile(ctx, key, before)
+	}}
+	go func() {
+		work.run(ctx, leading, workers)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.ended = time.Since(l.begun)
+	}()
+	return l
+}
+
+func (l *line) add(names ...string) {
+	for _, name := range names {
+		l.queue.Add(cache.NewObjectName("space", name))
+	}
+	synctest.Wait()
+}
+
+// end stops the loop and waits for it.
+func (l *line) end() {
+	l.stop()
+	synctest.Wait()
+	l.expectEnded()
+}
+
+func (l *line) done() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.passes)
+}
+
+func (l *line) expectEnded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Expect(l.ended).To(BeNumerically(">=", 0), "run has returned")
+}
+
+func (l *line) expectRunning() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Expect(l.ended).To(BeNumerically("<", 0), "run has not returned")
+}
+
+// slow takes a second, whatever becomes of its context.
+func slow(context.Context, cache.ObjectName, int) (time.Duration, error) {
+	pause(time.Second)
+	return 0, nil
+}
+
+// stuck goes on until its context ends.
+func stuck(ctx context.Context, _ cache.ObjectName, _ int) (time.Duration, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func TestOneKeyIsNotWorkedOnTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, 4, slow)
+		l.add("one")
+		l.add("one", "one", "two")
+		l.Expect(l.done()).To(Equal([]string{"one", "two"}), "two has a worker, the second one waits")
+		pause(time.Second)
+		synctest.Wait()
+		l.Expect(l.done()).To(Equal([]string{"one", "two", "one"}), "what came during a pass makes one more")
+		pause(time.Second)
+		l.end()
+	})
+}
+
+func TestFailedPassIsTriedAgainWithBackOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var times []time.Duration
+		var l *line
+		l = start(t, 1, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+			times = append(times, time.Since(l.begun))
+			if before < 4 {
+				return 0, errors.New("no connection")
+			}
+			return 0, nil
+		})
+		l.add("one")
+		pause(time.Minute)
+		synctest.Wait()
+		first := foo.FirstRetry
+		l.Expect(times).To(Equal([]time.Duration{0, first, 3 * first, 7 * first, 15 * first}))
+		l.Expect(l.queue.NumRequeues(cache.NewObjectName("space", "one"))).To(BeZero(), "success is forgotten")
+		l.end()
+	})
+}
+
+func TestPassComesBackWhenItSays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, 1, func(_ context.Context, _ cache.ObjectName, before int) (time.Duration, error) {
+			if before == 0 {
+				return 10 * time.Second, nil
+			}
+			return 0, nil
+		})
+		l.add("one")
+		pause(10*time.Second - 1)
+		synctest.Wait()
+		l.Expect(l.done()).To(HaveLen(1))
+		pause(time.Hour)
+		l.Expect(l.done()).To(HaveLen(2))
+		l.end()
+	})
+}
+
+func TestPanicStopsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, 1, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+			if key.Name == "bad" && before == 0 {
+				panic("a nil pointer, say")
+			}
+			return 0, nil
+		})
+		l.add("bad", "good")
+		pause(time.Second)
+		synctest.Wait()
+		l.Expect(l.done()).To(Equal([]string{"bad", "good", "bad"}))
+		l.end()
+	})
+}
+
+func TestPassIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, 1, func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+			if before == 0 && key.Name == "hanging" {
+				return stuck(ctx, key, before)
+			}
+			return 0, nil
+		})
+		l.add("hanging", "waiting")
+		pause(passTimeout - 1)
+		l.Expect(l.done()).To(Equal([]string{"hanging"}))
+		pause(time.Second)
+		synctest.Wait()
+		l.Expect(l.done()).To(Equal([]string{"hanging", "waiting", "hanging"}))
+		l.end()
+	})
+}
+
+func TestDrainEndsPassesUnderWayAndBeginsNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, 2, slow)
+		l.add("one", "two", "three", "four")
+		l.stop()
+		l.add("five")
+		l.expectRunning()
+		pause(time.Second)
+		synctest.Wait()
+		l.expectEnded()
+		l.Expect(l.ended).To(Equal(time.Second))
+		l.Expect(l.done()).To(ConsistOf("one", "two"))
+	})
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, 2, stuck)
+		l.add("one")
+		l.stop()
+		pause(drainTimeout - 1)
+		l.expectRunning()
+		pause(1)
+		synctest.Wait()
+		l.expectEnded()
+		l.Expect(l.done()).To(HaveLen(1), "what was cut short is not tried again")
+	})
+}
+
+func TestLostLeaseCutsPassesShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, 1, stuck)
+		l.add("one", "two")
+		l.lose()
+		synctest.Wait()
+		l.expectEnded()
+		l.Expect(l.ended).To(BeZero(), "at once")
+		l.Expect(l.done()).To(Equal([]string{"one"}))
+	})
+}
+
+func TestNoPassBeginsAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &line{WithT: NewWithT(t), queue: newQueue()}
+		l.queue.Add(cache.NewObjectName("space", "one"))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		(&loop{queue: l.queue, reconcile: func(context.Context, cache.ObjectName) (time.Duration, error) {
+			t.Error("a pass began")
+			return 0, nil
+		}}).run(ctx, t.Context(), 3)
+	})
+}

@@ -1,0 +1,129 @@
+package raw
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// part is something to wait for.
+type part struct {
+	name string
+	done chan struct{}
+}
+
+func (p part) Name() string          { return p.name }
+func (p part) Done() <-chan struct{} { return p.done }
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	caches, handlers := part{"caches", make(chan struct{})}, part{"handlers", make(chan struct{})}
+	handler := probes(leaderelection.NewLeaderHealthzAdaptor(time.Second), []cache.DoneChecker{caches, handlers})
+	g.Expect(get(t, handler, "/healthz", "").Code).To(Equal(http.StatusOK))
+	answer := get(t, handler, "/readyz", "")
+	g.Expect(answer.Code).To(Equal(http.StatusServiceUnavailable))
+	g.Expect(answer.Body.String()).To(Equal("not yet synced: caches\n"))
+	close(caches.done)
+	g.Expect(get(t, handler, "/readyz", "").Body.String()).To(Equal("not yet synced: handlers\n"))
+	close(handlers.done)
+	g.Expect(get(t, handler, "/readyz", "").Code).To(Equal(http.StatusOK))
+	g.Expect(get(t, handler, "/other", "").Code).To(Equal(http.StatusNotFound))
+}
+
+// freePort is an address that nobody serves at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestServers(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	s := &servers{fail: func(err error) { t.Error("failed:", err) }}
+	address := freePort(t)
+	secure, err := selfSigned()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.start(t.Context(), "test", address, secure, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-finish
+		answer(w, nil)
+	}))).To(Succeed())
+	g.Expect(s.start(t.Context(), "test", address, nil, nil)).To(MatchError(ContainSubstring("serving test: listen tcp " + address)))
+	g.Expect(s.start(t.Context(), "test", "0", nil, nil)).To(Succeed(), "turned off")
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	codes := make(chan int, 1)
+	go func() {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address, nil)
+		if answer, err := client.Do(request); err == nil {
+			codes <- answer.StatusCode
+			_ = answer.Body.Close()
+		}
+		close(codes)
+	}()
+	<-begun
+	stopped := make(chan struct{})
+	go func() {
+		s.stop()
+		close(stopped)
+	}()
+	close(finish)
+	g.Eventually(stopped).Should(BeClosed())
+	g.Expect(<-codes).To(Equal(http.StatusOK), "an answer under way is given")
+}
+
+// An answer that takes for ever does not hold up the end.
+func TestServersStopInTime(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	begun := make(chan struct{})
+	s := &servers{fail: func(err error) { t.Error("failed:", err) }}
+	address := freePort(t)
+	g.Expect(s.start(t.Context(), "test", address, nil, http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		close(begun)
+		<-request.Context().Done()
+	}))).To(Succeed())
+	go func() {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			_ = answer.Body.Close()
+		}
+	}()
+	<-begun
+	stopped := make(chan struct{})
+	go func() {
+		s.stop()
+		close(stopped)
+	}()
+	g.Eventually(stopped).WithTimeout(10 * answerTimeout).Should(BeClosed())
+}
+
+// A server that fails ends the run, with the reason.
+func TestServerThatFails(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	ctx, fail := context.WithCancelCause(t.Context())
+	broken := httptest.NewUnstartedServer(nil)
+	s := &servers{fail: fail}
+	s.serve(ctx, "test", broken.Listener, http.NotFoundHandler())
+	g.Expect(broken.Listener.Close()).To(Succeed())
+	g.Eventually(ctx.Done()).Should(BeClosed())
+	g.Expect(context.Cause(ctx)).To(MatchError(HavePrefix("serving test: ")))
+	g.Expect(failure(t.Context(), ctx)).To(MatchError(context.Cause(ctx)))
+	g.Expect(failure(ctx, ctx)).To(Succeed(), "told to end")
+}

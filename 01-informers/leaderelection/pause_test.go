@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/workbook/01-informers/internal/testserver"
+)
+
+// Where the process of TestLeadInAnotherProcess finds its cluster.
+const (
+	kubeconfigVariable = "WORKBOOK_LEADER_KUBECONFIG"
+	namespaceVariable  = "WORKBOOK_LEADER_NAMESPACE"
+)
+
+// A real process, really stopped: neither its renewals nor the timer that would cancel its work run. When it
+// goes on, another leads. What it was about to write is refused where it says what it has read, and only there.
+func TestAPausedLeaderCanStillWriteWhenItWakes(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	namespace, client := testserver.Namespace(t), testserver.Client(t)
+	configMaps := client.CoreV1().ConfigMaps(namespace)
+	_, err := configMaps.Create(t.Context(), state("nobody"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	leader := startLeader(t, namespace)
+	g.Expect(leader.line(t)).To(Equal("leading"))
+	g.Expect(leader.process.Signal(syscall.SIGSTOP)).To(Succeed())
+
+	lock, err := newLock(testserver.Config(t), namespace, "next", brief)
+	g.Expect(err).NotTo(HaveOccurred())
+	next, err := stand(t.Context(), lock, brief, true)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer next.end()
+	g.Expect(await(t.Context(), next.leading)).To(Succeed())
+	_, err = configMaps.Update(t.Context(), state("next"), metav1.UpdateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	// The old leader has been in the middle of its work all the while.
+	leader.tell(t, "update")
+	g.Expect(leader.process.Signal(syscall.SIGCONT)).To(Succeed())
+	g.Expect(leader.line(t)).To(Equal("update: conflict"))
+	g.Expect(writer(t, client, namespace)).To(Equal("next"))
+
+	leader.tell(t, "patch")
+	g.Expect(leader.line(t)).To(Equal("patch: accepted"))
+	g.Expect(writer(t, client, namespace)).To(Equal("paused"), "nothing guards what has no precondition")
+}
+
+func writer(t *testing.T, client kubernetes.Interface, namespace string) string {
+	t.Helper()
+	now, err := client.CoreV1().ConfigMaps(namespace).Get(t.Context(), "state", metav1.GetOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return now.Data["writer"]
+}
+
+// leader is a process that leads and does as it is told.
+type leader struct {
+	process *os.Process
+	stdin   *os.File
+	lines   *bufio.Scanner
+}
+
+// startLeader starts TestLeadInAnotherProcess. The process is killed with the test.
+func startLeader(t *testing.T, namespace string) *leader {
+	t.Helper()
+	g := NewWithT(t)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	g.Expect(os.WriteFile(kubeconfig, testserver.Environment(t).KubeConfig, 0o600)).To(Succeed())
+	command := exec.Command(os.Args[0], "-test.run=^TestLeadInAnotherProcess$") //nolint:noctx // the clean-up kills it, also where it is stopped
+	command.Env = append(os.Environ(), kubeconfigVariable+"="+kubeconfig, namespaceVariable+"="+namespace)
+	command.Stderr = os.Stderr
+	stdin, input, err := os.Pipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	command.Stdin = stdin
+	stdout, err := command.StdoutPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(command.Start()).To(Succeed())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		_, _ = stdin.Close(), input.Close()
+	})
+	return &leader{process: command.Process, stdin: input, lines: bufio.NewScanner(stdout)}
+}
+
+func (l *leader) tell(t *testing.T, what string) {
+	t.Helper()
+	_, err := fmt.Fprintln(l.stdin, what)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
+
+func (l *leader) line(t *testing.T) string {
+	t.Helper()
+	NewWithT(t).Expect(l.lines.Scan()).To(BeTrue(), "the process has ended: %v", l.lines.Err())
+	return strings.TrimSpace(l.lines.Text())
+}
+
+// TestLeadInAnotherProcess is what that process does: lead, read the state, and write as it is told on
+// standard input, as a pass does that does not look at its context between two requests.
+func TestLeadInAnotherProcess(t *testing.T) {
+	if os.Getenv(kubeconfigVariable) == "" {
+		t.Skip("runs in a process of its own")
+	}
+	g := NewWithT(t)
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv(kubeconfigVariable))
+	g.Expect(err).NotTo(HaveOccurred())
+	namespace := os.Getenv(namespaceVariable)
+	lock, err := newLock(config, namespace, "paused", brief)
+	g.Expect(err).NotTo(HaveOccurred())
+	c, err := stand(t.Context(), lock, brief, true)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(await(t.Context(), c.leading)).To(Succeed())
+
+	client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(namespace)
+	read, err := client.Get(t.Context(), "state", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	read.Data["writer"] = "paused"
+	fmt.Println("leading")
+	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
+		switch orders.Text() {
+		case "update":
+			_, err = client.Update(t.Context(), read, metav1.UpdateOptions{})
+		case "patch":
+			_, err = client.Patch(t.Context(), "state", types.MergePatchType, []byte(`{"data":{"writer":"paused"}}`), metav1.PatchOptions{})
+		}
+		switch {
+		case err == nil:
+			fmt.Printf("%s: accepted\n", orders.Text())
+		case apierrors.IsConflict(err):
+			fmt.Printf("%s: conflict\n", orders.Text())
+		default:
+			fmt.Printf("%s: %v\n", orders.Text(), err)
+		}
+	}
+}

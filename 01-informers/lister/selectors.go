@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	listerscorev1 "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	fleetSize  = 10_000
+	namespaces = 20
+	apps       = 25
+	byApp      = "by-app"
+)
+
+// byLabel is the index that a reader may hope a selector would use.
+var byLabel = cache.Indexers{byApp: cache.TypedIndexerFuncToIndexerFunc(func(pod *corev1.Pod) ([]string, error) {
+	return []string{pod.Labels["app"]}, nil
+})}
+
+// newFleet is a store with fleetSize pods, with these indexes. Pod i is app web where i is divisible by apps.
+func newFleet(indexers ...cache.Indexers) (*countingIndexer, error) {
+	indexer := &countingIndexer{Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
+	for _, more := range indexers {
+		if err := indexer.AddIndexers(more); err != nil {
+			return nil, fmt.Errorf("adding an index: %w", err)
+		}
+	}
+	for i := range fleetSize {
+		app := fmt.Sprintf("app-%d", i%apps)
+		if i%apps == 0 {
+			app = "web"
+		}
+		err := indexer.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: fmt.Sprintf("ns-%d", i%namespaces), Name: fmt.Sprintf("pod-%d", i), Labels: map[string]string{"app": app},
+		}})
+		if err != nil {
+			return nil, fmt.Errorf("filling the store: %w", err)
+		}
+	}
+	return indexer, nil
+}
+
+// cost is what one question did to the store.
+type cost struct {
+	question                  string
+	found, compared           int
+	scans, byNamespace, byOwn int
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%-52s found %-4d labels compared %-6d scans %d, namespace index %d, label index %d",
+		c.question, c.found, c.compared, c.scans, c.byNamespace, c.byOwn)
+}
+
+// ask asks a store with these indexes and says what that cost.
+func ask(question string, call func(cache.Indexer, labels.Selector) (int, error), indexers ...cache.Indexers) (cost, error) {
+	indexer, err := newFleet(indexers...)
+	if err != nil {
+		return cost{}, err
+	}
+	selector := &countingSelector{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
+	found, err := call(indexer, selector)
+	if err != nil {
+		return cost{}, fmt.Errorf("asking %s: %w", question, err)
+	}
+	return cost{
+		question: question, found: found, compared: selector.compared,
+		scans: indexer.scans, byNamespace: indexer.namespaceIndex, byOwn: indexer.otherIndexes,
+	}, nil
+}
+
+func listAll(indexer cache.Indexer, selector labels.Selector) (int, error) {
+	pods, err := listerscorev1.NewPodLister(indexer).List(selector)
+	return len(pods), err
+}
+
+func listNamespace(indexer cache.Indexer, selector labels.Selector) (int, error) {
+	pods, err := listerscorev1.NewPodLister(indexer).Pods("ns-0").List(selector)
+	return len(pods), err
+}
+
+func askIndex(indexer cache.Indexer, _ labels.Selector) (int, error) {
+	pods, err := indexer.ByIndex(byApp, "web")
+	return len(pods), err
+}
+
+// selectorCosts asks the same in five ways.
+func selectorCosts() ([]cost, error) {
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	var costs []cost
+	for _, way := range []struct {
+		question string
+		call     func(cache.Indexer, labels.Selector) (int, error)
+		indexers []cache.Indexers
+	}{
+		{"List(app=web), without an index of app", listAll, []cache.Indexers{byNamespace}},
+		{"List(app=web), with one", listAll, []cache.Indexers{byNamespace, byLabel}},
+		{`Pods("ns-0").List(app=web), without an index of app`, listNamespace, []cache.Indexers{byNamespace}},
+		{`Pods("ns-0").List(app=web), with one`, listNamespace, []cache.Indexers{byNamespace, byLabel}},
+		{"indexer.ByIndex(by-app, web)", askIndex, []cache.Indexers{byNamespace, byLabel}},
+	} {
+		cost, err := ask(way.question, way.call, way.indexers...)
+		if err != nil {
+			return nil, err
+		}
+		costs = append(costs, cost)
+	}
+	return costs, nil
+}
+
+// readTwice returns whether two readers share an object, and whether a change of one's copy is seen by the other.
+func readTwice() (same, seen bool, err error) {
+	indexer, err := newFleet(byLabel)
+	if err != nil {
+		return false, false, err
+	}
+	lister := listerscorev1.NewPodLister(indexer).Pods("ns-0")
+	first, err := lister.Get("pod-0")
+	if err != nil {
+		return false, false, fmt.Errorf("reading the pod: %w", err)
+	}
+	second, err := lister.Get("pod-0")
+	if err != nil {
+		return false, false, fmt.Errorf("reading the pod again: %w", err)
+	}
+	mine := first.DeepCopy()
+	mine.Labels["app"] = "changed"
+	return first == second, second.Labels["app"] == "changed", nil
+}

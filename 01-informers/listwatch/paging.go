@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// page lists two pods at a time. All pages are of one moment, that of the first: the continue token holds
+// its version, and the server keeps the past for it, for some minutes.
+//
+// k8s.io/client-go@v0.37.2 tools/pager/pager.go, ListPager, does this for you; reflectors use it.
+func (o *observer) page(ctx context.Context) error {
+	o.Printf("4. List in pages\n")
+	options := metav1.ListOptions{Limit: 2}
+	for number := 1; ; number++ {
+		list, err := o.pods.List(ctx, options)
+		if err != nil {
+			return err
+		}
+		o.Printf("   page %d: %s", number, names(list.Items))
+		if list.RemainingItemCount != nil {
+			o.Printf("; %d more", *list.RemainingItemCount)
+		}
+		o.Printf("\n")
+		if number == 1 {
+			// After the first page: neither change is in the second.
+			if err := o.DeletePods(ctx, "f"); err != nil {
+				return err
+			}
+			if err := o.CreatePods(ctx, "g"); err != nil {
+				return err
+			}
+			o.Printf("   meanwhile f was deleted and g was created\n")
+		}
+		if list.Continue == "" {
+			break
+		}
+		options.Continue = list.Continue
+	}
+	list, err := o.pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	o.Printf("   a list of now: %s\n", names(list.Items))
+	o.told()
+	o.Printf("   All pages show the moment of the first one, and bear its version: watch from there.\n\n")
+	return nil
+}

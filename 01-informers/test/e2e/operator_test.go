@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/shared/audit"
+	"example.com/workbook/shared/e2e"
+	"example.com/workbook/shared/expect"
+)
+
+// budget is how often the operator may write for a Foo of one replica until it is Ready: the Deployment, the
+// status before and after its pod is there, one Event.
+const budget = 4
+
+var _ = Describe("The operator, in a cluster,", func() {
+	It("writes at most four times from a Foo's creation until it is Ready, and never at rest or on a restart", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx)
+		foo := create(ctx, namespace, "web", 1)
+		expectAvailable(ctx, foo)
+		// The Event is sent when all else is done, and not waited for.
+		Eventually(ctx, writesIn).WithArguments(namespace).WithTimeout(expect.Soon).
+			Should(ContainElement(HaveField("ObjectRef.Resource", "events")))
+		settled := writesIn(ctx, namespace)
+		Expect(len(settled)).To(BeNumerically("<=", budget), "%s", audit.Describe(settled))
+		fmt.Printf("==> %s: %d writes from creation to Ready\n", *implementation, len(settled))
+
+		Expect(env.Operator.Restart(ctx)).To(Succeed())
+		Consistently(ctx, writesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
+			Should(HaveLen(len(settled)))
+	})
+
+	It("writes nothing on a restart either for Foos in trouble", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx)
+		holder := create(ctx, namespace, "holder", 0)
+		expectNotReady(ctx, holder, v1alpha1.ReasonScaledToZero)
+		second := newFoo(namespace, "second", 0)
+		second.Spec.DeploymentName = "holder"
+		Expect(env.Client.Create(ctx, second)).To(Succeed())
+		expectNotReady(ctx, second, v1alpha1.ReasonNameConflict)
+		refuseDeployments(ctx, namespace)
+		refused := create(ctx, namespace, "refused", 1)
+		expect.Condition(ctx, env.Client, refused, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRetriesExhausted)
+		// One Event of each, and one more of the Foo that was given up.
+		Eventually(ctx, eventsWritten).WithArguments(namespace).WithTimeout(expect.Soon).Should(Equal(4))
+		settled := writesIn(ctx, namespace)
+
+		Expect(env.Operator.Restart(ctx)).To(Succeed())
+		// That it is up again shows in what it does elsewhere.
+		expectNotReady(ctx, create(ctx, env.Namespace(ctx), "another", 0), v1alpha1.ReasonScaledToZero)
+		Consistently(ctx, writesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
+			Should(HaveLen(len(settled)))
+	})
+
+	It("is killed in the middle of a change, and all converges, with nothing made twice", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx)
+		var foos []*v1alpha1.Foo
+		for i := range 3 {
+			foos = append(foos, create(ctx, namespace, fmt.Sprintf("web-%d", i), 1))
+		}
+		expectAvailable(ctx, foos[0])
+		change(ctx, foos[0], func(spec *v1alpha1.FooSpec) { spec.DeploymentName = "renamed" })
+		Expect(env.Operator.Kill(ctx)).To(Succeed())
+		change(ctx, foos[1], func(spec *v1alpha1.FooSpec) { spec.Replicas = new(int32(2)) })
+		foos = append(foos, create(ctx, namespace, "late", 1))
+		Expect(env.Client.Delete(ctx, foos[2])).To(Succeed())
+		for _, foo := range []*v1alpha1.Foo{foos[0], foos[1], foos[3]} {
+			expectAvailable(ctx, foo)
+		}
+		Expect(foos[1].Status.AvailableReplicas).To(Equal(int32(2)))
+		expect.Gone(ctx, env.Client, deploymentOf(foos[2]))
+		var names []string
+		for _, deployment := range deploymentsIn(ctx, namespace) {
+			names = append(names, deployment.Name)
+		}
+		Expect(names).To(ConsistOf("renamed", "web-1", "late"))
+	})
+
+	It("serves a namespace that enforces the restricted Pod Security level", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, e2e.Restricted)
+		foo := create(ctx, namespace, "web", 1)
+		expectAvailable(ctx, foo)
+		// Not because there is no such level here.
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "unrestricted"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foo", Image: env.Images["foo"]}}},
+		}
+		expect.Rejected(env.Client.Create(ctx, pod), "violates PodSecurity \"restricted")
+	})
+})
+
+// refuseDeployments lets no further Deployment into a namespace, and returns when that is in force.
+func refuseDeployments(ctx SpecContext, namespace string) {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "no-more"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
+	}
+	Expect(env.Client.Create(ctx, quota)).To(Succeed())
+	expect.Object(ctx, env.Client, quota, func(g Gomega, q *corev1.ResourceQuota) {
+		g.Expect(q.Status.Hard).NotTo(BeEmpty(), "nobody has looked at the quota yet")
+	})
+}
+
+// eventsWritten counts the Events that the operator created in a namespace.
+func eventsWritten(ctx SpecContext, namespace string) int {
+	count := 0
+	for _, write := range writesIn(ctx, namespace) {
+		if write.ObjectRef.Resource == "events" && write.Verb == "create" {
+			count++
+		}
+	}
+	return count
+}
+
+// readyOf is what a Foo says of itself, for messages.
+func readyOf(foo *v1alpha1.Foo) metav1.Condition {
+	if found := apimeta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady); found != nil {
+		return *found
+	}
+	return metav1.Condition{}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// The names under which component-base (metrics/prometheus/workqueue) publishes a queue's metrics; each has
+// the label name, with the name of the queue. controller-runtime uses the same names, with more labels.
+const (
+	depth          = "workqueue_depth"
+	adds           = "workqueue_adds_total"
+	latency        = "workqueue_queue_duration_seconds"
+	workDuration   = "workqueue_work_duration_seconds"
+	unfinishedWork = "workqueue_unfinished_work_seconds"
+	longestRunning = "workqueue_longest_running_processor_seconds"
+	retries        = "workqueue_retries_total"
+)
+
+// meter is a MetricsProvider that keeps numbers. A program of yours imports component-base for its
+// effect, or registers a provider for its own registry with workqueue.SetProvider, before it makes a queue.
+type meter struct {
+	lock    sync.Mutex
+	metrics map[string]*metric
+}
+
+var _ workqueue.MetricsProvider = &meter{}
+
+func newMeter() *meter { return &meter{metrics: map[string]*metric{}} }
+
+// metric is all kinds of metric at once.
+type metric struct {
+	lock         *sync.Mutex
+	value        float64
+	observations int
+}
+
+func (m *metric) change(by float64) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.value += by
+}
+
+// Inc implements workqueue.CounterMetric and workqueue.GaugeMetric.
+func (m *metric) Inc() { m.change(1) }
+
+// Dec implements workqueue.GaugeMetric.
+func (m *metric) Dec() { m.change(-1) }
+
+// Set implements workqueue.SettableGaugeMetric.
+func (m *metric) Set(value float64) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.value = value
+}
+
+// Observe implements workqueue.HistogramMetric. The value is the sum.
+func (m *metric) Observe(value float64) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.value += value
+	m.observations++
+}
+
+func (m *meter) add(name string) *metric {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	metric := &metric{lock: &m.lock}
+	m.metrics[name] = metric
+	return metric
+}
+
+// value of a metric; 0 where there is none.
+func (m *meter) value(name string) float64 {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if metric := m.metrics[name]; metric != nil {
+		return metric.value
+	}
+	return 0
+}
+
+// observations of a histogram; 0 where there is none.
+func (m *meter) observations(name string) int {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if metric := m.metrics[name]; metric != nil {
+		return metric.observations
+	}
+	return 0
+}
+
+// lines tell of every metric that there is.
+func (m *meter) lines() []string {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	var lines []string
+	for _, known := range []struct{ name, means string }{
+		{adds, "keys that went in; what was coalesced is not counted"},
+		{depth, "keys that wait now"},
+		{retries, "calls of AddAfter and AddRateLimited"},
+		{latency, "observations: one for each Get"},
+		{workDuration, "observations: one for each Done"},
+		{unfinishedWork, "seconds, of all keys that are worked on now; set every 0.5 s"},
+		{longestRunning, "seconds, of the key that takes longest; set every 0.5 s"},
+	} {
+		metric := m.metrics[known.name]
+		if metric == nil {
+			continue
+		}
+		value := fmt.Sprintf("%.0f", metric.value)
+		switch known.name {
+		case latency, workDuration:
+			value = strconv.Itoa(metric.observations)
+		case unfinishedWork, longestRunning:
+			value = "-"
+		}
+		lines = append(lines, fmt.Sprintf("%-44s %s  %s", known.name, value, known.means))
+	}
+	return lines
+}
+
+// NewDepthMetric and those that follow implement workqueue.MetricsProvider.
+func (m *meter) NewDepthMetric(string) workqueue.GaugeMetric { return m.add(depth) }
+
+// NewAddsMetric makes the counter of keys that went in.
+func (m *meter) NewAddsMetric(string) workqueue.CounterMetric { return m.add(adds) }
+
+// NewLatencyMetric makes the histogram of the time from Add to Get.
+func (m *meter) NewLatencyMetric(string) workqueue.HistogramMetric { return m.add(latency) }
+
+// NewWorkDurationMetric makes the histogram of the time from Get to Done.
+func (m *meter) NewWorkDurationMetric(string) workqueue.HistogramMetric { return m.add(workDuration) }
+
+// NewUnfinishedWorkSecondsMetric makes the gauge of work that has begun.
+func (m *meter) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
+	return m.add(unfinishedWork)
+}
+
+// NewLongestRunningProcessorSecondsMetric makes the gauge of the pass that takes longest.
+func (m *meter) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
+	return m.add(longestRunning)
+}
+
+// NewRetriesMetric makes the counter of delayed adds.
+func (m *meter) NewRetriesMetric(string) workqueue.CounterMetric { return m.add(retries) }
+
+// useQueue gives a queue of this name something to count.
+func useQueue(name string, meter *meter) {
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Millisecond, time.Millisecond),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, MetricsProvider: meter})
+	defer queue.ShutDown()
+	queue.Add("a")
+	queue.Add("b")
+	queue.Add("b") // waits already
+	a, _ := queue.Get()
+	b, _ := queue.Get()
+	queue.AddRateLimited(a) // it failed
+	queue.Done(a)
+	for queue.Len() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	_ = b // is being worked on
+}
