@@ -30,7 +30,7 @@ modules() {
 golangci=$(tool golangci-lint "$tools/golangci-lint")
 for module in $(modules "${1:-.}"); do
   echo "==> golangci-lint $module"
-  (cd "$module" && "$golangci" run ${FIX:+--fix} ./...) || failed=1
+  (cd "$module" && "$golangci" run --allow-parallel-runners ${FIX:+--fix} ./...) || failed=1
 done
 [ $# -eq 0 ] || exit "$failed"
 
