@@ -157,7 +157,7 @@ func (k *kindCluster) check(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // ensureKind uses, replaces or makes a kind cluster.
 func ensureKind(ctx context.Context, out io.Writer, o Options) (Cluster, bool, error) {
-	getImage := sync.OnceValues(func() (string, error) { return nodeImage(ctx, out) })
+	getImage := sync.OnceValues(func() (string, error) { return NodeImage(ctx, out) })
 	k, err := findKind(ctx, out, o.Name, getImage)
 	if err == nil {
 		return k, false, nil

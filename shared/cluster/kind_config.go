@@ -82,8 +82,9 @@ func writeAuditPolicy(name string) (dir string, err error) {
 	return dir, nil
 }
 
-// nodeImage returns the reference of the node image, after pulling or building it if need be.
-func nodeImage(ctx context.Context, out io.Writer) (string, error) {
+// NodeImage returns the reference of the image that the nodes of kind are made of, after pulling or building it if
+// need be.
+func NodeImage(ctx context.Context, out io.Writer) (string, error) {
 	harness, err := config.Harness()
 	if err != nil {
 		return "", err

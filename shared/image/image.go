@@ -19,8 +19,9 @@ import (
 
 // Build makes one target of the stage's Dockerfile and returns its reference. The target has the
 // name of the one program that it copies from bin/linux-${TARGETARCH}/, and the reference's tag is a
-// hash of program and Dockerfile: unchanged code gives the same reference and builds nothing.
-func Build(ctx context.Context, out io.Writer, stageDir, target string) (ref string, err error) {
+// hash of program, Dockerfile and build arguments (NAME=VALUE): unchanged code gives the same reference
+// and builds nothing.
+func Build(ctx context.Context, out io.Writer, stageDir, target string, buildArgs ...string) (ref string, err error) {
 	found, err := engine.Find(ctx)
 	if err != nil {
 		return "", err
@@ -38,7 +39,7 @@ func Build(ctx context.Context, out io.Writer, stageDir, target string) (ref str
 		if err != nil {
 			return err
 		}
-		if ref, err = reference(stageDir, target, binary); err != nil {
+		if ref, err = reference(stageDir, target, binary, buildArgs...); err != nil {
 			return err
 		}
 		if _, err := run(ctx, found.Name, "image", "inspect", ref); err == nil {
@@ -47,7 +48,8 @@ func Build(ctx context.Context, out io.Writer, stageDir, target string) (ref str
 		if err := compileEarlier(ctx, stageDir, target, arch); err != nil {
 			return err
 		}
-		if err := build(ctx, found, stageDir, target, arch, ref); err != nil {
+		buildArgs = append([]string{"TARGETARCH=" + arch}, buildArgs...)
+		if err := build(ctx, found, stageDir, target, ref, buildArgs); err != nil {
 			return err
 		}
 		prune(ctx, found, ref)
@@ -73,8 +75,11 @@ func compileEarlier(ctx context.Context, stageDir, target, arch string) error {
 
 // reference names an image by its content. The registry is a reserved name: nobody can pull it by
 // mistake.
-func reference(stageDir, target, binary string) (string, error) {
+func reference(stageDir, target, binary string, buildArgs ...string) (string, error) {
 	h := sha256.New()
+	for _, arg := range buildArgs {
+		fmt.Fprintln(h, arg)
+	}
 	for _, path := range []string{filepath.Join(stageDir, "Dockerfile"), binary} {
 		f, err := os.Open(path)
 		if err != nil {
@@ -93,8 +98,12 @@ func repository(stageDir, target string) string {
 	return strings.ToLower(fmt.Sprintf("example.com/%s/%s-%s", config.Project(), filepath.Base(stageDir), target))
 }
 
-func build(ctx context.Context, e *engine.Engine, stageDir, target, arch, ref string) error {
-	cmd := exec.CommandContext(ctx, e.Name, "build", "--target", target, "--build-arg", "TARGETARCH="+arch, "--tag", ref, ".")
+func build(ctx context.Context, e *engine.Engine, stageDir, target, ref string, buildArgs []string) error {
+	args := []string{"build", "--target", target, "--tag", ref}
+	for _, arg := range buildArgs {
+		args = append(args, "--build-arg", arg)
+	}
+	cmd := exec.CommandContext(ctx, e.Name, append(args, ".")...)
 	cmd.Dir = stageDir
 	cmd.Env = os.Environ()
 	if _, err := run(ctx, e.Name, "buildx", "version"); err != nil {

@@ -27,14 +27,14 @@ var _ = Describe("The operator, in a cluster,", func() {
 		foo := create(ctx, namespace, "web", 1)
 		expectAvailable(ctx, foo)
 		// The Event is sent when all else is done, and not waited for.
-		Eventually(ctx, writesIn).WithArguments(namespace).WithTimeout(expect.Soon).
+		Eventually(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.Soon).
 			Should(ContainElement(HaveField("ObjectRef.Resource", "events")))
-		settled := writesIn(ctx, namespace)
+		settled := env.WritesIn(ctx, namespace)
 		Expect(len(settled)).To(BeNumerically("<=", budget), "%s", audit.Describe(settled))
 		fmt.Printf("==> %s: %d writes from creation to Ready\n", *implementation, len(settled))
 
 		Expect(env.Operator.Restart(ctx)).To(Succeed())
-		Consistently(ctx, writesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
+		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
 			Should(HaveLen(len(settled)))
 	})
 
@@ -51,12 +51,12 @@ var _ = Describe("The operator, in a cluster,", func() {
 		expect.Condition(ctx, env.Client, refused, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRetriesExhausted)
 		// One Event of each, and one more of the Foo that was given up.
 		Eventually(ctx, eventsWritten).WithArguments(namespace).WithTimeout(expect.Soon).Should(Equal(4))
-		settled := writesIn(ctx, namespace)
+		settled := env.WritesIn(ctx, namespace)
 
 		Expect(env.Operator.Restart(ctx)).To(Succeed())
 		// That it is up again shows in what it does elsewhere.
 		expectNotReady(ctx, create(ctx, env.Namespace(ctx), "another", 0), v1alpha1.ReasonScaledToZero)
-		Consistently(ctx, writesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
+		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
 			Should(HaveLen(len(settled)))
 	})
 
@@ -113,7 +113,7 @@ func refuseDeployments(ctx SpecContext, namespace string) {
 // eventsWritten counts the Events that the operator created in a namespace.
 func eventsWritten(ctx SpecContext, namespace string) int {
 	count := 0
-	for _, write := range writesIn(ctx, namespace) {
+	for _, write := range env.WritesIn(ctx, namespace) {
 		if write.ObjectRef.Resource == "events" && write.Verb == "create" {
 			count++
 		}

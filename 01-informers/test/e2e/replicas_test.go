@@ -57,22 +57,21 @@ var _ = Describe("Two replicas", func() {
 func renewal(ctx context.Context, since time.Time) time.Time {
 	GinkgoHelper()
 	var at time.Time
-	Eventually(ctx, func() bool {
-		for _, request := range requests(ctx, since) {
-			if request.ObjectRef.Resource == "leases" {
-				at = request.RequestReceivedTimestamp.Time
-				return true
-			}
+	Eventually(ctx, func() []audit.Event {
+		renewals := requests(ctx, since, audit.Resource("coordination.k8s.io", "leases"))
+		if len(renewals) > 0 {
+			at = renewals[0].RequestReceivedTimestamp.Time
 		}
-		return false
-	}).WithTimeout(expect.Soon).Should(BeTrue(), "the lease is renewed")
+		return renewals
+	}).WithTimeout(expect.Soon).ShouldNot(BeEmpty(), "the lease is renewed")
 	return at
 }
 
-// requests are all that the operator wrote since a moment, to the lease too.
-func requests(ctx context.Context, since time.Time) []audit.Event {
+// requests are all that the operator wrote since a moment, to the lease too, as far as the filters want them.
+func requests(ctx context.Context, since time.Time, filters ...audit.Filter) []audit.Event {
 	GinkgoHelper()
-	events, err := audit.Read(ctx, env.Cluster, audit.By(env.Operator.User()), audit.Writes(), audit.Since(since))
+	filters = append(filters, audit.By(env.Operator.User()), audit.Writes(), audit.Since(since))
+	events, err := audit.Read(ctx, env.Cluster, filters...)
 	Expect(err).NotTo(HaveOccurred())
 	return events
 }

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
-	"example.com/workbook/shared/audit"
 	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
@@ -97,12 +96,4 @@ func deploymentsIn(ctx context.Context, namespace string) []appsv1.Deployment {
 	var list appsv1.DeploymentList
 	Expect(env.Client.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
 	return list.Items
-}
-
-// writesIn returns what the operator wrote to the objects of a namespace so far.
-func writesIn(ctx context.Context, namespace string) []audit.Event {
-	GinkgoHelper()
-	events, err := audit.Read(ctx, env.Cluster, audit.By(env.Operator.User()), audit.Writes(), audit.Budgeted(), audit.InNamespace(namespace))
-	Expect(err).NotTo(HaveOccurred())
-	return events
 }
