@@ -95,13 +95,15 @@ func TestAKindOfTheSameNameChangesNothing(t *testing.T) {
 // fluxNames are those of a stage whose kind is called like somebody else's program.
 func fluxNames(t *testing.T) *renamer {
 	t.Helper()
-	s := &stage{dir: "03-flux", module: "example.com/workbook/03-flux", ProjectName: "flux", Domain: "flux-framework.org"}
+	s := &stage{dir: "03-flux", module: "example.com/workbook/03-flux", ProjectName: "flux-operator", Domain: "flux-framework.org"}
 	for _, kind := range []string{"FluxSetup", "Flux"} {
 		s.Resources = append(s.Resources, resource{Kind: kind, Domain: "flux-framework.org", Version: "v1alpha1"})
 	}
 	keep, err := compile([]keepRule{
 		{Match: `\bFLUX_[A-Z_]+`},
 		{Match: `\bflux (broker|start|exec|config)\b`},
+		{Match: `\B/flux(-config)?\b`},
+		{Match: `(?i)flux`, Files: []string{"test/standin/"}},
 		{Match: `"flux"`, In: []string{"string"}, Files: []string{"internal/controller/resources.go"}},
 		{Match: `.+`, In: []string{"data"}},
 	})
@@ -119,7 +121,15 @@ func TestTwoKindsAndTheWordsOfAnUpstream(t *testing.T) {
 	}{
 		{place{}, "Flux makes a FluxSetup; fluxsetups and fluxes", "Teapot makes a TeapotSetup; teapotsetups and teapots"},
 		{place{}, "FluxSetupReconciler fluxSetup flux-system", "TeapotSetupReconciler teapotSetup teapot-system"},
+		{place{}, "flux-operator-system in the label managed-by: flux-operator", "teapot-system in the label managed-by: teapot"},
 		{place{}, "flux-framework.org/v1alpha1", "me.dev/v1alpha1"},
+		{place{}, "k.contains('flux-framework.org/') || k == 'flux-framework.org/attempt'", "k.contains('me.dev/') || k == 'me.dev/attempt'"},
+		{place{}, "path=fluxes,singular=flux; flux-framework.org_fluxes.yaml", "path=teapots,singular=teapot; me.dev_teapots.yaml"},
+		{place{}, "kubectl get flux,fluxsetup; kubectl wait flux/x", "kubectl get teapot,teapotsetup; kubectl wait teapot/x"},
+		{place{}, "['/flux', '/flux-config'] and /flux/run, but /fluxes", "['/flux', '/flux-config'] and /flux/run, but /teapots"},
+		{place{file: "test/standin/cmd/flux/main.go", part: "path"}, "test/standin/cmd/flux/main.go", "test/standin/cmd/flux/main.go"},
+		{place{file: "test/standin/cmd/flux/main.go", part: "comment"}, "// Flux, as it is here", "// Flux, as it is here"},
+		{place{file: "test/standin/cmd/flux/main.go", part: "import"}, "example.com/workbook/03-flux/test/standin", "github.com/me/my-op/test/standin"},
 		{place{}, "FLUX_URI of the flux broker, started by flux start", "FLUX_URI of the flux broker, started by flux start"},
 		{inResources, `"flux"`, `"flux"`},
 		{inResources, `"flux-sample"`, `"teapot-sample"`},

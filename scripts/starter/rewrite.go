@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
@@ -155,7 +156,12 @@ func (r *renamer) rewriteModule(file string, source []byte) ([]byte, error) {
 	for _, require := range mod.Require {
 		if to := rename(require.Mod.Path); to != require.Mod.Path {
 			line := require.Syntax
-			line.Token[slices.Index(line.Token, modfile.AutoQuote(require.Mod.Path))] = modfile.AutoQuote(to)
+			at := slices.Index(line.Token, modfile.AutoQuote(require.Mod.Path))
+			line.Token[at] = modfile.AutoQuote(to)
+			// A path that ends in a major version has versions of that number.
+			if _, major, _ := module.SplitPathVersion(to); major != "" {
+				line.Token[at+1] = module.PathMajorPrefix(major) + ".0.0"
+			}
 		}
 	}
 	for _, replace := range slices.Clone(mod.Replace) {

@@ -24,6 +24,7 @@ func leftovers(dest string, r *renamer, from map[string]origin) ([]string, error
 		return nil, nil
 	}
 	ours := newNames(r)
+	sources := sourcesOf(from)
 	var found []string
 	report := func(source, what, text string) {
 		if old.MatchString(text) && old.MatchString(ours.ReplaceAllString(r.withoutKept(source, text), " ")) {
@@ -39,7 +40,7 @@ func leftovers(dest string, r *renamer, from map[string]origin) ([]string, error
 		if entry.IsDir() && slices.Contains([]string{".git", ".kube", "_artifacts", "bin"}, path.Base(relative)) {
 			return fs.SkipDir
 		}
-		report(from[relative].name, relative, path.Base(relative))
+		report(sources[relative], relative, path.Base(relative))
 		if entry.IsDir() || path.Base(relative) == "go.sum" || relative == "LICENSE" {
 			return nil
 		}
@@ -48,11 +49,22 @@ func leftovers(dest string, r *renamer, from map[string]origin) ([]string, error
 			return err
 		}
 		for i, line := range strings.Split(string(content), "\n") {
-			report(from[relative].name, fmt.Sprintf("%s:%d", relative, i+1), line)
+			report(sources[relative], fmt.Sprintf("%s:%d", relative, i+1), line)
 		}
 		return nil
 	})
 	return found, err
+}
+
+// sourcesOf says what each file of a copy, and each folder, is called where it comes from.
+func sourcesOf(from map[string]origin) map[string]string {
+	sources := map[string]string{}
+	for to, f := range from {
+		for name := f.name; to != "." && name != "."; to, name = path.Dir(to), path.Dir(name) {
+			sources[to] = name
+		}
+	}
+	return sources
 }
 
 // oldNames matches what must not be left, or is nil if the new names are the old ones.

@@ -173,8 +173,9 @@ func (s *stage) names(o options) []name {
 			// kubebuilder's habit for the import of an API package.
 			name{old: letters(oldGroup) + resource.Version, new: letters(newGroup) + resource.Version, style: lower})
 	}
+	// The operator's own objects are named after the project; names made of the kind are sure to be short enough.
 	if s.ProjectName != "" && s.ProjectName != strings.ToLower(s.primary()) {
-		names = append(names, name{old: s.ProjectName, new: o.project(), style: lower})
+		names = append(names, name{old: s.ProjectName, new: strings.ToLower(o.Kind), style: lower})
 	}
 	for old, to := range s.hints.Names {
 		names = append(names, name{old: old, new: strings.ReplaceAll(to, "{kind}", strings.ToLower(o.Kind)), style: lower})

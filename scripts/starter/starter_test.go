@@ -100,7 +100,7 @@ func TestStarter(t *testing.T) {
 		".gitignore", ".golangci.yml", "LICENSE", "Makefile", "PROJECT", "README.md",
 		"api/v1alpha1/teapotsetup_types.go", "config/samples/teapot.yaml", "go.mod",
 		"hack/harness/scripts/harness.mk", "hack/harness/shared/config/harness.env", "hack/harness/shared/go.mod",
-		"internal/controller/broker.go", "test/e2e/go.mod",
+		"internal/broker/entrypoint.sh.tmpl", "internal/controller/broker.go", "test/e2e/go.mod", "test/standin/cmd/flux/main.go",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("files:\n got %q\nwant %q", names, want)
@@ -109,9 +109,11 @@ func TestStarter(t *testing.T) {
 		"Makefile":                               {"HARNESS ?= hack/harness\n"},
 		"PROJECT":                                {"domain: me.dev\n", "projectName: teapot\n", "kind: TeapotSetup\n", "repo: github.com/me/my-op\n"},
 		"README.md":                              {"# my-op\n", "Teapot and TeapotSetup", "`me.dev/v1alpha1`", "kubectl get teapots\n", "| `api/` |", "\n| `internal/controller/` | the broker of a Teapot |\n| `cmd/` |"},
-		"api/v1alpha1/teapotsetup_types.go":      {"type TeapotSetup struct", "shortName=teas", "shortName=tea\n", "type Teapot struct"},
+		"api/v1alpha1/teapotsetup_types.go":      {"type TeapotSetup struct", "shortName=teas", "shortName=tea\n", "type Teapot struct", "'me.dev/'", "at /flux: there"},
 		"config/samples/teapot.yaml":             {"apiVersion: me.dev/v1alpha1\n", "name: teapot-sample\n", "command: flux start\n"},
 		"internal/controller/broker.go":          {`exec.Command("flux", "start")`, `"FLUX_URI"`, `"broker.toml"`, `"teapot-config"`, "newTeapotBroker"},
+		"internal/broker/entrypoint.sh.tmpl":     {"flux broker ${flux_options}", "# Flux is"},
+		"test/standin/cmd/flux/main.go":          {`"flux: not Flux"`, `"github.com/me/my-op/internal/broker"`},
 		"test/e2e/go.mod":                        {"module github.com/me/my-op/test/e2e\n", "hack/harness/shared => ../../hack/harness/shared\n"},
 		"hack/harness/shared/config/harness.env": {"PROJECT=my-op\n"},
 		"hack/harness/shared/go.mod":             {"module github.com/me/my-op/hack/harness/shared\n"},
@@ -188,6 +190,21 @@ func TestStarterFillsAnEmptyFolder(t *testing.T) {
 	}
 	if len(files(t, o.Dest)) == 0 {
 		t.Error("it is still empty")
+	}
+}
+
+func TestStarterOfASecondMajorVersion(t *testing.T) {
+	repo := newRepo(t)
+	o := optionsFor(repo)
+	o.Module += "/v2"
+	if err := start(t, repo, o); err != nil {
+		t.Fatal(err)
+	}
+	got := files(t, o.Dest)["test/e2e/go.mod"]
+	for _, part := range []string{"github.com/me/my-op/v2 v2.0.0\n", "github.com/me/my-op/v2/hack/harness/shared v0.0.0\n", "github.com/me/my-op/v2 => ../..\n"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("test/e2e/go.mod does not hold %q:\n%s", part, got)
+		}
 	}
 }
 
