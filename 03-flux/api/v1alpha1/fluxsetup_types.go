@@ -1,0 +1,217 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Launch is what the FluxSetup controller must remember between two passes: which Job it means to make, or has
+// made. It is written before the Job is.
+// +kubebuilder:validation:XValidation:rule="self.attempt >= oldSelf.attempt",message="attempt never falls",fieldPath=".attempt"
+// +kubebuilder:validation:XValidation:rule="(self.nonce == oldSelf.nonce) == (self.attempt == oldSelf.attempt)",message="nonce is one of its own for each attempt, and stays",fieldPath=".nonce"
+// +kubebuilder:validation:XValidation:rule="self.attempt != oldSelf.attempt || self.time == oldSelf.time",message="time is that of the attempt, and stays",fieldPath=".time"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.jobUID) || (has(self.jobUID) && self.jobUID == oldSelf.jobUID) == (self.attempt == oldSelf.attempt)",message="jobUID, once it is set, stays for the attempt, and for no other",fieldPath=".jobUID"
+type Launch struct {
+	// attempt is the attempt that the Job is for.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	Attempt int32 `json:"attempt"`
+
+	// nonce is a word of its own for each attempt. The Job carries it, and is known by it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Nonce string `json:"nonce"`
+
+	// time is when this was written; spec.startupTimeoutSeconds counts from it.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// jobUID is the uid of the Job, once there was one. If it is gone, so is the attempt.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	JobUID string `json:"jobUID,omitempty"`
+}
+
+// FluxSetupSpec is a Flux with nothing left to guess. It is written by the operator only: all but launch by the Flux controller, launch by the FluxSetup controller.
+// +kubebuilder:validation:XValidation:rule="self.attempt == oldSelf.attempt || self.attempt == oldSelf.attempt + 1",message="attempt only rises, by one",fieldPath=".attempt"
+// +kubebuilder:validation:XValidation:rule="self.restarts == oldSelf.restarts || (self.restarts == oldSelf.restarts + 1 && self.attempt == oldSelf.attempt + 1)",message="restarts only rises, by one, and only with attempt",fieldPath=".restarts"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.launch) || has(self.launch)",message="launch is never taken back",fieldPath=".launch"
+// +kubebuilder:validation:XValidation:rule="!has(self.launch) || self.launch.attempt <= self.attempt",message="launch.attempt must be at most attempt",fieldPath=".launch"
+type FluxSetupSpec struct {
+	// image of the brokers and of the command.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Image string `json:"image"`
+
+	// command is the program and its arguments.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=16384
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Command []string `json:"command"`
+
+	// mode is Submit or Launcher.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Mode Mode `json:"mode"`
+
+	// size is the number of brokers.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Size int32 `json:"size"`
+
+	// minSize is the number of brokers that make the quorum.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	MinSize int32 `json:"minSize"`
+
+	// tasks is how often the command is run side by side, in the mode Submit.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Tasks int32 `json:"tasks"`
+
+	// cores is how many cores Flux gives out on each rank.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Cores int32 `json:"cores"`
+
+	// resources of each broker's container.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Resources corev1.ResourceRequirements `json:"resources"`
+
+	// template is what else the pods should be. Its security contexts are set.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Template PodTemplate `json:"template"`
+
+	// broker is port, time-out and log level of the brokers.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Broker Broker `json:"broker"`
+
+	// startupTimeoutSeconds is how long an attempt may take until its quorum is reached.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	StartupTimeoutSeconds int32 `json:"startupTimeoutSeconds"`
+
+	// activeDeadlineSeconds is how long an attempt may take in all.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+
+	// attempt is which start of the brokers is wanted, from 1.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	Attempt int32 `json:"attempt"`
+
+	// restarts is how many of the attempts are there because one before them failed.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Restarts int32 `json:"restarts"`
+
+	// suspend is whether nothing is wanted: no Job, no pods, no Secret, no ConfigMap, no Service.
+	// +required
+	Suspend bool `json:"suspend"`
+
+	// launch is the memory of the FluxSetup controller.
+	// +optional
+	Launch *Launch `json:"launch,omitempty"`
+}
+
+// FluxSetupStatus is what the FluxSetup controller saw.
+type FluxSetupStatus struct {
+	// observedGeneration is the metadata.generation of the spec that this status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// attempt is the attempt that the rest of this status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// readyRanks is how many brokers are ready. Rank 0 is ready when the quorum was reached and the work has begun.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	ReadyRanks int32 `json:"readyRanks,omitempty"`
+
+	// leaderPod is the name of the pod of rank 0, whose log has the output of all.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	LeaderPod string `json:"leaderPod,omitempty"`
+
+	// exitCode is that of rank 0, the only one that means anything.
+	// +optional
+	ExitCode *int32 `json:"exitCode,omitempty"`
+
+	// configHash is the SHA-256, in hexadecimal, of the files that the brokers read.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ConfigHash string `json:"configHash,omitempty"`
+
+	// conditions are Accepted, Configured, QuorumReached, Complete and Failed.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// FluxSetup is the cluster of brokers of one Flux, which has its name and owns it. It is the operator's: one that
+// a user makes is not accepted.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
+// +kubebuilder:printcolumn:name="Ranks",type=integer,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyRanks`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Quorum",type=string,JSONPath=`.status.conditions[?(@.type=="QuorumReached")].status`
+// +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leaderPod`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type FluxSetup struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is a Flux with nothing left to guess.
+	// +required
+	Spec FluxSetupSpec `json:"spec"`
+
+	// status is what was last seen of it.
+	// +optional
+	Status FluxSetupStatus `json:"status,omitempty"`
+}
+
+// FluxSetupList is a list of FluxSetups.
+// +kubebuilder:object:root=true
+type FluxSetupList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []FluxSetup `json:"items"`
+}

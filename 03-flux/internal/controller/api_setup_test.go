@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+var fluxSetupFields = []fieldRow{
+	{"image", "a", "b", false},
+	{"command", "[a, b]", "[a, c]", false},
+	{"mode", "Launcher", "Submit", false},
+	{"size", "2", "3", false},
+	{"minSize", "1", "2", false},
+	{"tasks", "4", "5", false},
+	{"cores", "2", "3", false},
+	{"resources", "{limits: {cpu: '1'}}", "{limits: {cpu: '2'}}", false},
+	{"template", "{labels: {a: b}}", "{labels: {a: c}}", false},
+	{"broker", "{port: 8051, connectTimeout: 5s, logLevel: 3}", "{port: 8051, connectTimeout: 5s, logLevel: 4}", false},
+	{"startupTimeoutSeconds", "10", "20", true},
+	{"activeDeadlineSeconds", "10", "20", true},
+	{"suspend", "true", "false", true},
+}
+
+// TestFluxSetupIsImmutable changes and removes each field of a FluxSetup but attempt, restarts and launch, which
+// have rules of their own.
+func TestFluxSetupIsImmutable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	expectAllFields(t, v1alpha1.FluxSetupSpec{}, fluxSetupFields, "attempt", "restarts", "launch")
+	setup := w.object("FluxSetup", "x", "{attempt: 1, restarts: 0}", withAll(fluxSetupFields))
+	w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
+	w.Expect(w.patch(setup, "{}")).To(Succeed(), "the same again")
+	for _, field := range fluxSetupFields {
+		t.Run(field.name, func(t *testing.T) {
+			t.Parallel()
+			for what, value := range map[string]string{"changed": field.other, "removed": "null"} {
+				want := "is immutable"
+				switch {
+				case what == "removed" && field.name == "activeDeadlineSeconds":
+					want = ""
+				case what == "removed":
+					want = "Required value"
+				case field.may:
+					want = ""
+				}
+				t.Run(what, func(t *testing.T) {
+					expectAnswer(t, w.patch(setup, fmt.Sprintf("{%s: %s}", field.name, value)), "spec."+field.name, want)
+				})
+			}
+		})
+	}
+}
+
+func TestFluxSetupRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	launch := func(fields string) string { return "{launch: {" + fields + "}}" }
+	const now = "time: '2026-01-01T00:00:00Z'"
+	rows := map[string]apiRow{
+		"the least":         {"{}", "", ""},
+		"misspelled":        {"{atempt: 1}", "", `unknown field "spec.atempt"`},
+		"other mode":        {"{mode: launcher}", "spec.mode", `supported values: "Submit", "Launcher"`},
+		"empty image":       {"{image: ''}", "spec.image", "spec.image in body should be at least 1 chars long"},
+		"empty command":     {"{command: []}", "spec.command", "spec.command in body should have at least 1 items"},
+		"longest argument":  {"{command: [" + letters(longestArgument) + "]}", "", ""},
+		"longer argument":   {"{command: [" + letters(longestArgument+1) + "]}", "spec.command[0]", "may not be more than 16384"},
+		"a launch":          {launch("attempt: 1, nonce: one, " + now), "", ""},
+		"launch to come":    {launch("attempt: 2, nonce: one, " + now), "spec.launch", "launch.attempt must be at most attempt"},
+		"launch 0":          {launch("attempt: 0, nonce: one, " + now), "spec.launch.attempt", "should be greater than or equal to 1"},
+		"launch at no time": {launch("attempt: 1, nonce: one"), "spec.launch.time", "Required value"},
+		"empty nonce":       {launch("attempt: 1, nonce: '', " + now), "spec.launch.nonce", "should be at least 1 chars long"},
+		"longest nonce":     {launch("attempt: 1, nonce: " + letters(64) + ", " + now), "", ""},
+		"longer nonce":      {launch("attempt: 1, nonce: " + letters(65) + ", " + now), "spec.launch.nonce", "may not be more than 64"},
+		"empty jobUID":      {launch("attempt: 1, nonce: one, jobUID: '', " + now), "spec.launch.jobUID", "should be at least 1 chars long"},
+		"longest jobUID":    {launch("attempt: 1, nonce: one, jobUID: " + letters(64) + ", " + now), "", ""},
+		"longer jobUID":     {launch("attempt: 1, nonce: one, jobUID: " + letters(65) + ", " + now), "spec.launch.jobUID", "may not be more than 64"},
+	}
+	w.checkRows(t, "FluxSetup", fluxSetupBase, rows)
+}
+
+// TestAttempts has what may come after attempt 3, which has had one restart, and what may not.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	const only, onlyRestarts = "attempt only rises, by one", "restarts only rises, by one, and only with attempt"
+	w := newWorld(t)
+	setup := w.object("FluxSetup", "x", fluxSetupBase, "{attempt: 3, restarts: 1}")
+	w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
+	w.checkPatches(t, setup, map[string]apiRow{
+		"the same":                {"{attempt: 3, restarts: 1}", "", ""},
+		"a resume":                {"{attempt: 4}", "", ""},
+		"a restart":               {"{attempt: 4, restarts: 2}", "", ""},
+		"attempt + 2":             {"{attempt: 5}", "spec.attempt", only},
+		"attempt + 2, a restart":  {"{attempt: 5, restarts: 2}", "spec.attempt", only},
+		"attempt - 1":             {"{attempt: 2}", "spec.attempt", only},
+		"a restart alone":         {"{restarts: 2}", "spec.restarts", onlyRestarts},
+		"two restarts":            {"{attempt: 4, restarts: 3}", "spec.restarts", onlyRestarts},
+		"restarts - 1":            {"{restarts: 0}", "spec.restarts", onlyRestarts},
+		"restarts - 1, a resume":  {"{attempt: 4, restarts: 0}", "spec.restarts", onlyRestarts},
+		"suspend, with a restart": {"{attempt: 4, restarts: 2, suspend: true}", "", ""},
+	})
+}
+
+// TestLaunch has what may become of the record of an attempt, and what may not.
+func TestLaunch(t *testing.T) {
+	t.Parallel()
+	const (
+		staysNonce  = "nonce is one of its own for each attempt, and stays"
+		staysTime   = "time is that of the attempt, and stays"
+		staysJobUID = "jobUID, once it is set, stays for the attempt, and for no other"
+	)
+	w := newWorld(t)
+	const launch = "launch: {attempt: 2, nonce: one, time: '2026-01-01T00:00:00Z'"
+	begun := w.object("FluxSetup", "begun", fluxSetupBase, "{attempt: 3, restarts: 1, "+launch+"}}")
+	made := w.object("FluxSetup", "made", fluxSetupBase, "{attempt: 3, restarts: 1, "+launch+", jobUID: u}}")
+	none := w.object("FluxSetup", "none", fluxSetupBase, "")
+	for _, setup := range []client.Object{begun, made, none} {
+		w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
+	}
+	w.checkPatches(t, none, map[string]apiRow{
+		"none, and one":        {"{launch: {attempt: 1, nonce: one, time: '2026-01-01T00:00:00Z'}}", "", ""},
+		"none, and one higher": {"{launch: {attempt: 2, nonce: one, time: '2026-01-01T00:00:00Z'}}", "spec.launch", "launch.attempt must be at most attempt"},
+	})
+	w.checkPatches(t, begun, map[string]apiRow{
+		"jobUID":           {"{launch: {jobUID: u}}", "", ""},
+		"taken back":       {"{launch: null}", "spec.launch", "launch is never taken back"},
+		"other nonce":      {"{launch: {nonce: two}}", "spec.launch.nonce", staysNonce},
+		"other time":       {"{launch: {time: '2026-01-01T00:00:01Z'}}", "spec.launch.time", staysTime},
+		"next attempt":     {"{launch: {attempt: 3, nonce: two, time: '2026-01-01T00:00:01Z'}}", "", ""},
+		"next, same nonce": {"{launch: {attempt: 3, time: '2026-01-01T00:00:01Z'}}", "spec.launch.nonce", staysNonce},
+		"next, too high":   {"{launch: {attempt: 4, nonce: two}}", "spec.launch", "launch.attempt must be at most attempt"},
+		"attempt before":   {"{launch: {attempt: 1, nonce: two}}", "spec.launch.attempt", "attempt never falls"},
+	})
+	w.checkPatches(t, made, map[string]apiRow{
+		"made, and taken back":    {"{launch: null}", "spec.launch", "launch is never taken back"},
+		"other jobUID":            {"{launch: {jobUID: v}}", "spec.launch.jobUID", staysJobUID},
+		"no jobUID":               {"{launch: {jobUID: null}}", "spec.launch.jobUID", staysJobUID},
+		"next, without jobUID":    {"{launch: {attempt: 3, nonce: two, jobUID: null}}", "", ""},
+		"next, with another":      {"{launch: {attempt: 3, nonce: two, jobUID: v}}", "", ""},
+		"next, with the same one": {"{launch: {attempt: 3, nonce: two}}", "spec.launch.jobUID", staysJobUID},
+	})
+}
+
+func (w *world) checkPatches(t *testing.T, object client.Object, rows map[string]apiRow) {
+	t.Helper()
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectAnswer(t, w.patch(object, row.spec), row.field, row.message)
+		})
+	}
+}

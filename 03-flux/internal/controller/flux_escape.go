@@ -1,0 +1,36 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// MarshalJSON writes the configuration with more escapes than JSON needs. The API server reads an apply as YAML,
+// and YAML has no room for some characters that a command may well hold, such as DEL.
+func (c *fluxSetupConfiguration) MarshalJSON() ([]byte, error) {
+	type plain fluxSetupConfiguration
+	text, err := json.Marshal((*plain)(c))
+	if err != nil {
+		return nil, fmt.Errorf("writing FluxSetup: %w", err)
+	}
+	return escapeUnprintable(text), nil
+}
+
+// escapeUnprintable writes what YAML does not take, or does not keep, as JSON's \uXXXX. In JSON such characters are
+// in strings only. Those below U+0020 are escapes already.
+func escapeUnprintable(text []byte) []byte {
+	var escaped strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r >= 0x7f && r < 0xa0, r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		default:
+			escaped.Write(text[:size])
+		}
+		text = text[size:]
+	}
+	return []byte(escaped.String())
+}

@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+func TestGangRestartStopsAtMaxRestarts(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.create(withRestarts(2))
+	for restart := int32(1); restart <= 2; restart++ {
+		w.begin()
+		w.recorded()
+		applied := w.setupWrites
+		w.say(saysCommandFailed)
+		flux, setup := w.flux(), w.setup()
+		w.Expect(setup.Spec.Attempt).To(Equal(restart + 1))
+		w.Expect(setup.Spec.Restarts).To(Equal(restart))
+		w.Expect(w.setupWrites).To(Equal(applied+1), "attempt and restarts rise in one write")
+		w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonRestarting)
+		cause := w.expect(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, v1alpha1.ReasonRestarting)
+		w.Expect(cause.Message).To(ContainSubstring("CommandFailed: the command ended with 3"))
+		w.Expect(flux.Status.Restarts).To(Equal(restart))
+		w.Expect(flux.Status.ExitCode).To(BeNil(), "the present attempt has none")
+		w.Expect(flux.Status.Ready).To(Equal("0/4"))
+		w.Expect(w.recorded()).To(ConsistOf("Warning Restarting " + cause.Message))
+		w.expectRest()
+
+		w.say(saysConfigured)
+		w.Expect(w.expect(w.flux(), v1alpha1.ConditionRestarting, metav1.ConditionTrue, v1alpha1.ReasonRestarting)).
+			To(HaveField("Message", cause.Message), "until the next quorum")
+	}
+	w.begin()
+	w.expect(w.flux(), v1alpha1.ConditionRestarting, metav1.ConditionFalse, v1alpha1.ReasonNotRestarting)
+	w.recorded()
+	w.say(saysCommandFailed)
+	flux := w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonCommandFailed)
+	w.Expect(*flux.Status.ExitCode).To(Equal(int32(3)))
+	w.Expect(flux.Status.Restarts).To(Equal(int32(2)))
+	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(3)))
+	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning CommandFailed")))
+	w.expectRest()
+}
+
+// A restart that never reaches its quorum is restarted too, and each of them is told of.
+func TestRestartsThatFailToStart(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.create(withRestarts(2))
+	w.launch()
+	w.recorded()
+	for range 2 {
+		w.say(saysFailed(v1alpha1.ReasonImageNotPulled, "pulling image failed", nil))
+		w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning Restarting")))
+	}
+	w.say(saysFailed(v1alpha1.ReasonImageNotPulled, "pulling image failed", nil))
+	flux := w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonImageNotPulled)
+	w.Expect(flux.Status.ExitCode).To(BeNil())
+	w.Expect(flux.Status.Restarts).To(Equal(int32(2)))
+}
+
+func TestCompleteAfterARestart(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.start(withRestarts(5))
+	w.say(saysFailed(v1alpha1.ReasonJobLost, "Job job is gone", nil))
+	w.begin()
+	w.say(saysSucceeded)
+	flux := w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	w.Expect(flux.Status.Restarts).To(Equal(int32(1)))
+	w.Expect(*flux.Status.ExitCode).To(Equal(int32(0)))
+}
+
+func TestDeadlineExceededIsNeverRestarted(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.start(withRestarts(5))
+	w.say(saysFailed(v1alpha1.ReasonDeadlineExceeded, "it ran for longer than 60 s", new(int32(143))))
+	flux := w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonDeadlineExceeded)
+	w.Expect(flux.Status.Restarts).To(BeZero())
+	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(1)))
+	w.expectRest()
+}
+
+// The cache says for long that the first attempt has failed, when the second one is under way or the third.
+func TestStaleFailureRestartsOnce(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.start(withRestarts(5))
+	w.whisper(saysCommandFailed)
+	w.freeze() // the cache knows of the failure, and of nothing after it
+	w.reconcile()
+	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
+
+	// The restart is not done again before the FluxSetup controller has seen it, nor after it has.
+	for _, says := range []func(*v1alpha1.FluxSetupStatus){nil, saysRunning} {
+		if says != nil {
+			w.launch()
+			w.say(says)
+		}
+		applied := w.setupWrites
+		w.reconcile()
+		w.reconcile()
+		w.Expect(w.setupWrites).To(Equal(applied))
+		w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
+		w.Expect(w.setup().Spec.Restarts).To(Equal(int32(1)))
+	}
+	w.expect(w.flux(), v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+
+	w.thaw()
+	w.say(saysCommandFailed)
+	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(3)))
+}

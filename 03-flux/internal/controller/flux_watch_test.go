@@ -1,0 +1,158 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+// newHive is a world in which both controllers may run, and the test plays all others: see bees.
+func newHive(t *testing.T) *bees {
+	t.Helper()
+	b := &bees{world: newWorld(t), t: t}
+	b.clock.SetTime(time.Now().Truncate(time.Second))
+	b.reconciler = b.newReconciler(b.client)
+	return b
+}
+
+// manageBoth runs both controllers, each with its watches and its cache, under users who may do what config/rbac
+// says and no more, until the end of the test. Tests that call it are not parallel: envtest's AddUser is not made
+// for that.
+func manageBoth(b *bees) (fluxUser, setupUser string) {
+	b.t.Helper()
+	setupUser = b.manage()
+	fluxUser = "flux-" + setupUser
+	added, err := apiServer(b.t).env.AddUser(envtest.User{Name: fluxUser}, nil)
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(b.client.Create(b.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: fluxUser},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: setupUser},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fluxUser}},
+	})).To(Succeed())
+	restConfig := rest.CopyConfig(added.Config())
+	restConfig.QPS = -1
+	cacheOptions := CacheOptions()
+	cacheOptions.DefaultNamespaces = map[string]cache.Config{b.namespace: {}}
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:     scheme,
+		Cache:      cacheOptions,
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Logger:     testr.New(b.t),
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	b.Expect(err).NotTo(HaveOccurred())
+	reconciler := NewFluxReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("flux-controller"))
+	b.Expect(reconciler.SetupWithManager(mgr, 2)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := mgr.Start(ctx); err != nil {
+			b.t.Errorf("the manager ended with: %v", err)
+		}
+	})
+	b.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return fluxUser, setupUser
+}
+
+// says waits for a condition of the Flux to have a reason.
+func says(b *bees, kind, reason string) {
+	b.t.Helper()
+	b.Eventually(func() string {
+		return conditionOf(fetch[v1alpha1.Flux](b).Status, kind).Reason
+	}, watchTimeout).Should(Equal(reason), kind)
+}
+
+// From the creation of a Flux to its end both controllers write at most 16 times, but for readiness, and at rest
+// not at all. The end is news by itself: a TTL of 0 needs no other wake-up.
+func TestWriteBudgetOfBothControllers(t *testing.T) {
+	b := newHive(t)
+	fluxUser, setupUser := manageBoth(b)
+	start := time.Now()
+	b.makeFlux(fluxOf(4))
+	says(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
+	b.startPods()
+	for rank := 3; rank >= 0; rank-- {
+		b.ready(rank)
+	}
+	says(b, v1alpha1.ConditionRunning, v1alpha1.ReasonQuorumReached)
+	b.terminate(0, 0, "")
+	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	says(b, v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+
+	b.Eventually(func() map[string]int { return b.writes(fluxUser) }, watchTimeout).Should(
+		HaveKeyWithValue("create events/", 2), "Running and CommandSucceeded")
+	seconds := int(time.Since(start).Seconds()) + 1
+	others, statuses := 0, 0
+	for _, user := range []string{fluxUser, setupUser} {
+		for what, n := range b.writes(user) {
+			if strings.HasSuffix(what, "/status") {
+				statuses += n
+			} else {
+				others += n
+			}
+		}
+	}
+	b.Expect(others).To(Equal(9), "FluxSetup, two launch records, Secret, ConfigMap, Service, Job, two Events")
+	b.Expect(statuses).To(BeNumerically("<=", 7+2*seconds), "4 and 3, and for readiness one a second for each object")
+	t.Logf("%d writes in %d s", others+statuses, seconds)
+	before := []map[string]int{b.writes(fluxUser), b.writes(setupUser)}
+	b.Consistently(func() []map[string]int {
+		return []map[string]int{b.writes(fluxUser), b.writes(setupUser)}
+	}, 2*time.Second, 100*time.Millisecond).Should(Equal(before), "at rest")
+
+	flux := fetch[v1alpha1.Flux](b)
+	flux.Spec.TTLSecondsAfterFinished = new(int32(0))
+	b.Expect(b.client.Update(b.ctx, flux)).To(Succeed())
+	b.Eventually(func() bool { return b.setup().Spec.Suspend }, watchTimeout).Should(BeTrue())
+}
+
+func TestTTLOfZeroNeedsNoOtherWakeUp(t *testing.T) {
+	b := newHive(t)
+	manageBoth(b)
+	spec := fluxOf(1)
+	spec.TTLSecondsAfterFinished = new(int32(0))
+	b.makeFlux(spec)
+	says(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
+	b.startPods()
+	b.ready(0)
+	b.terminate(0, 0, "")
+	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.Eventually(func() bool { return b.setup().Spec.Suspend }, watchTimeout).Should(BeTrue())
+	says(b, v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+}
+
+// A foreign FluxSetup goes, and the Flux of its name is woken. Ours goes, and so is its Flux.
+func TestFluxIsWokenByTheEndOfAFluxSetup(t *testing.T) {
+	b := newHive(t)
+	foreign := firstSetup(&v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}, Spec: fluxOf(1)})
+	foreign.OwnerReferences = nil
+	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+	manageBoth(b)
+	b.makeFlux(fluxOf(1))
+	says(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)
+	b.Expect(b.client.Delete(b.ctx, foreign)).To(Succeed())
+	says(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
+	b.Expect(b.client.Delete(b.ctx, b.setup())).To(Succeed())
+	says(b, v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
+}

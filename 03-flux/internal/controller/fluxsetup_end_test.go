@@ -1,0 +1,266 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+// failJob plays the Job controller, which has seen a pod fail.
+func (b *bees) failJob() {
+	b.t.Helper()
+	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+}
+
+func TestCommandFails(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(2))
+	b.running()
+	b.terminate(0, 3, "the end of the output\n")
+	version := b.pass().ResourceVersion
+	b.clock.Step(time.Second)
+	b.Expect(b.pass().ResourceVersion).NotTo(Equal(version), "one broker less is ready")
+	setup := b.setup()
+	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil(), "the Job controller has the word")
+
+	b.failJob()
+	setup = b.pass()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonCommandFailed)
+	b.Expect(message).To(Equal("rank 0 (pod " + b.pod(0).Name + ") ended with exit code 3: the end of the output"))
+	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(3))))
+	b.Expect(setup.Status.ReadyRanks).To(BeZero())
+	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "pods and logs are kept")
+	version = setup.ResourceVersion
+	b.clock.Step(time.Hour)
+	b.Expect(b.pass().ResourceVersion).To(Equal(version))
+}
+
+// A follower is deleted, and the Job controller deletes the leader with the end of the output. The pod watch has
+// heard it.
+func TestFollowerLost(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(2))
+	b.running()
+	leader, follower := b.pod(0).Name, b.pod(1).Name
+	b.deletePod(1)
+	b.terminate(1, 143, "")
+	b.remove(1)
+	b.clock.Step(2 * time.Second)
+	b.failJob()
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(result.RequeueAfter).To(Equal(lastWordsTimeout), "what the leader has to say is waited for")
+	b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
+
+	b.deletePod(0)
+	b.terminate(0, 143, "node failure on "+follower)
+	b.remove(0)
+	setup := b.pass()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
+	b.Expect(message).To(Equal("rank 1 (pod " + follower + ") ended with exit code 143, as it was deleted; " +
+		"rank 0 (pod " + leader + ") ended with exit code 143, as it was deleted: node failure on " + follower))
+	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(143))))
+	b.Expect(setup.Status.LeaderPod).To(Equal(leader))
+}
+
+// The operator was down when the leader ended, and the pod is gone.
+func TestLastWordsThatNobodyHeard(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(2))
+	b.running()
+	b.terminate(1, 137, "")
+	b.clock.Step(2 * time.Second)
+	b.failJob()
+	b.terminate(0, 143, "never heard")
+	b.remove(0)
+	b.forget()
+
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(result.RequeueAfter).To(Equal(lastWordsTimeout), "the watch may yet tell")
+	b.clock.Step(lastWordsTimeout)
+	setup := b.pass()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
+	b.Expect(message).To(Equal("rank 1 (pod " + b.pod(1).Name + ") ended with exit code 137; LogUnavailable: nobody saw rank 0 end"))
+	b.Expect(setup.Status.ExitCode).To(BeNil())
+}
+
+// The operator was down when the leader ended, and the pod is still there: nothing is lost.
+func TestLastWordsAfterARestartOfTheOperator(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.running()
+	b.terminate(0, 127, "no such program")
+	b.failJob()
+	b.forget()
+	b.pass()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonCommandFailed)
+	b.Expect(message).To(HaveSuffix("ended with exit code 127: no such program"))
+}
+
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	spec := fluxOf(1)
+	spec.ActiveDeadlineSeconds = new(int64(60))
+	b := newBees(t, spec)
+	b.running()
+	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(HaveValue(Equal(int64(60))))
+	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.ActiveDeadlineSeconds = nil })
+	b.pass()
+	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(BeNil())
+	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.ActiveDeadlineSeconds = new(int64(90)) })
+	b.pass()
+	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(HaveValue(Equal(int64(90))))
+	version := b.job().ResourceVersion
+	b.pass()
+	b.Expect(b.job().ResourceVersion).To(Equal(version))
+
+	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonDeadlineExceeded)
+	b.terminate(0, 143, "as far as it got")
+	b.pass()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonDeadlineExceeded)
+	b.Expect(message).To(HavePrefix("activeDeadlineSeconds (90) are over; rank 0 "))
+	b.Expect(message).To(HaveSuffix("ended with exit code 143: as far as it got"))
+}
+
+// A rank never comes. The end is written before the Job is deleted, and what the leader then has to say is added.
+func TestQuorumNotReachedInTime(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(2))
+	b.pass()
+	b.startPods()
+	b.kubelet(0, func(pod *corev1.Pod) {
+		makeReady(pod)
+		pod.Status.Conditions, pod.Status.ContainerStatuses[0].Started = nil, new(false)
+	})
+	b.kubelet(1, func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, Image: "flux", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"},
+		}}}
+	})
+	b.clock.Step(startupTimeout / 2)
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(result.RequeueAfter).To(Equal(startupTimeout / 2))
+	text := "rank 1 (pod " + b.pod(1).Name + "): pulling image flux failed: not found"
+	b.Expect(b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonImageNotPulled)).To(Equal(text))
+
+	b.clock.Step(startupTimeout / 2)
+	failing := b.through(interceptor.Funcs{
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			return errors.New("the operator crashed")
+		},
+	})
+	b.reconciler = b.newReconciler(failing)
+	_, err = b.try()
+	b.Expect(err).To(HaveOccurred())
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled)
+	b.Expect(message).To(Equal("the quorum was not reached within 300 s: " + text))
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonFinished)
+	b.Expect(b.job().DeletionTimestamp).To(BeNil())
+
+	b.forget()
+	b.pass()
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
+	b.terminate(0, 143, "quorum delayed: waiting for bees-1 (rank 1)")
+	setup := b.pass()
+	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(143))))
+	said := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled)
+	b.Expect(said).To(HavePrefix(message + "; rank 0 "))
+	b.Expect(said).To(HaveSuffix("quorum delayed: waiting for bees-1 (rank 1)"))
+	b.collect()
+	version := setup.ResourceVersion
+	b.Expect(b.pass().ResourceVersion).To(Equal(version))
+	b.Expect(b.job()).To(BeNil(), "it is never made again")
+}
+
+// The time for the start counts to the quorum, and not beyond: not when a kubelet that starts again takes the
+// leader's readiness back, nor where ranks beyond minSize never come.
+func TestStartupTimeoutEndsWithTheQuorum(t *testing.T) {
+	t.Parallel()
+	spec := fluxOf(3)
+	spec.MinSize = new(int32(2))
+	b := newBees(t, spec)
+	b.pass()
+	b.startPods(0, 1)
+	b.ready(0, 1)
+	setup := b.pass()
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+	b.Expect(setup.Status.ReadyRanks).To(Equal(int32(2)))
+
+	b.kubelet(0, func(pod *corev1.Pod) {
+		pod.Status.Conditions[0].Status = corev1.ConditionFalse
+		pod.Status.ContainerStatuses[0].Started = new(false)
+	})
+	b.clock.Step(2 * startupTimeout)
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(result.RequeueAfter).To(BeZero())
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+	b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
+}
+
+func TestPodsThatRemainAreAFailure(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.running()
+	b.terminate(0, 1, "")
+	b.failJob()
+	b.pass()
+	b.restart()
+	b.pass()
+	pod := b.pod(0).Name
+	job := b.job()
+	job.Finalizers = nil
+	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
+	b.clock.Step(startupTimeout)
+	b.pass()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodsRemain)
+	b.Expect(message).To(Equal("the quorum was not reached within 300 s: Pod " + pod + " of an earlier attempt is still there"))
+	b.Expect(b.job()).To(BeNil())
+}
+
+// The API server will not have the Job.
+func TestRefusedJob(t *testing.T) {
+	t.Parallel()
+	spec := fluxOf(1)
+	spec.Template = &v1alpha1.PodTemplate{VolumeMounts: []corev1.VolumeMount{{Name: "no-such-volume", MountPath: "/data"}}}
+	b := newBees(t, spec)
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(result.RequeueAfter).To(Equal(refusalRetry))
+	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("no-such-volume"))
+	b.clock.Step(startupTimeout)
+	b.pass()
+	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("no-such-volume"))
+}
+
+// An error that is tried again and again is not tried for ever.
+func TestErrorThatLastsIsAFailure(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			if _, ok := object.(*corev1.Secret); ok {
+				return errors.New("the store is out of order")
+			}
+			return c.Create(ctx, object, opts...)
+		},
+	}))
+	_, err := b.try()
+	b.Expect(err).To(MatchError(ContainSubstring("out of order")))
+	b.clock.Step(startupTimeout)
+	b.pass()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonApplyFailed)
+	b.Expect(message).To(HaveSuffix("creating Secret bees: the store is out of order"))
+}

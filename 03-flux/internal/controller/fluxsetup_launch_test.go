@@ -1,0 +1,284 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+// countJobs is a client that counts the Jobs that are made through it.
+func countJobs(b *bees, made *atomic.Int32) client.Client {
+	return b.through(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			err := c.Create(ctx, object, opts...)
+			if _, ok := object.(*batchv1.Job); ok && err == nil {
+				made.Add(1)
+			}
+			return err
+		},
+	})
+}
+
+func TestReconcilersAtOnceMakeOneJob(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	var made, nonces atomic.Int32
+	c := countJobs(b, &made)
+	var all sync.WaitGroup
+	for range 4 {
+		r := b.newReconciler(c)
+		r.NewNonce = func() string { return fmt.Sprintf("nonce-%d", nonces.Add(1)) }
+		all.Go(func() {
+			for range 20 {
+				// Those that lose the race are told so, and try again.
+				if _, err := r.Reconcile(b.ctx, ctrl.Request{NamespacedName: b.key("bees")}); err == nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	setup := b.pass()
+	b.Expect(made.Load()).To(Equal(int32(1)))
+	b.Expect(b.job().Annotations).To(HaveKeyWithValue(annotationNonce, setup.Spec.Launch.Nonce))
+	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
+}
+
+// Whatever of the launch a cache has not heard of: one Job is made, and it is known.
+func TestLaunchDoesNotTrustTheCache(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	noSetup, noJob := stale[v1alpha1.FluxSetup](b), stale[batchv1.Job](b)
+	setup, job := b.pass(), b.job()
+	for name, c := range map[string]client.Client{"FluxSetup": noSetup, "Job": noJob} {
+		b.reconciler = b.newReconciler(c)
+		_, err := b.try()
+		b.Expect(err).NotTo(HaveOccurred(), name)
+		b.Expect(b.setup()).To(Equal(setup), name)
+		b.Expect(b.job()).To(Equal(job), name)
+	}
+}
+
+// TestCrashAfterEachWrite strikes the operator down after each of its writes, from the launch to the first
+// status. A restart of it makes no second Job, and ends up in the same place.
+func TestCrashAfterEachWrite(t *testing.T) {
+	t.Parallel()
+	errCrash := errors.New("the operator crashed")
+	const writes = 7
+	for n := range writes + 1 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			b := newBees(t, fluxOf(1))
+			left, made := n, 0
+			after := func(err error) error {
+				if left--; err == nil && left == -1 {
+					return errCrash
+				}
+				return err
+			}
+			b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+					if _, ok := object.(*batchv1.Job); ok {
+						made++
+					}
+					return after(c.Create(ctx, object, opts...))
+				},
+				Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+					return after(c.Apply(ctx, object, opts...))
+				},
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+					return after(c.SubResource(sub).Patch(ctx, object, patch, opts...))
+				},
+			}))
+			_, err := b.try()
+			if n < writes {
+				b.Expect(err).To(MatchError(errCrash))
+			} else {
+				b.Expect(err).NotTo(HaveOccurred(), "there are more writes than the test knows of")
+			}
+			job := b.job()
+			b.reconciler = b.newReconciler(b.reconciler.Client)
+			setup := b.pass()
+			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+			b.Expect(made).To(Equal(1))
+			b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
+			b.Expect(setup.Spec.Launch.Nonce).To(Equal("nonce-1"))
+			if job != nil {
+				b.Expect(b.job().UID).To(Equal(job.UID))
+			}
+		})
+	}
+}
+
+func TestJobLost(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.running()
+	b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	setup := b.pass()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
+	b.Expect(message).To(ContainSubstring(setup.Spec.Launch.JobUID))
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonJobLost)
+
+	b.forget()
+	b.pass()
+	b.Expect(b.job()).To(BeNil(), "it is never made again")
+
+	// Nor if somebody makes one that looks like it.
+	forged := desiredJob(setup)
+	b.Expect(b.client.Create(b.ctx, forged)).To(Succeed())
+	b.pass()
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
+}
+
+// The known residue: a Job that somebody deletes before its uid is written down cannot be told from one that was
+// never made.
+func TestJobDeletedBeforeItsUIDIsKnownIsMadeOnceMore(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			if err := c.Create(ctx, object, opts...); err != nil {
+				return err
+			}
+			if _, ok := object.(*batchv1.Job); ok {
+				return errors.New("the operator crashed")
+			}
+			return nil
+		},
+	}))
+	_, err := b.try()
+	b.Expect(err).To(HaveOccurred())
+	b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	b.forget()
+	setup := b.pass()
+	b.Expect(setup.Spec.Launch.Nonce).To(Equal("nonce-1"))
+	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
+}
+
+// The cache still shows an attempt as it began, and it has failed since, for want of a name. It is not begun.
+func TestEndIsReadPastTheCacheBeforeALaunch(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}, Spec: desiredJobOf(b).Spec}
+	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+	b.pass()
+	behind := stale[v1alpha1.FluxSetup](b)
+	b.clock.Step(startupTimeout)
+	b.pass()
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
+
+	b.Expect(b.client.Delete(b.ctx, foreign, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	b.reconciler = b.newReconciler(behind)
+	_, err := b.try()
+	b.Expect(err).To(MatchError(errStale))
+	b.Expect(b.job()).To(BeNil())
+}
+
+func desiredJobOf(b *bees) *batchv1.Job {
+	setup := b.setup()
+	setup.Spec.Launch = &v1alpha1.Launch{Attempt: setup.Spec.Attempt, Nonce: "somebody's"}
+	return desiredJob(setup)
+}
+
+func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(2))
+	b.running()
+	first := b.job()
+	b.terminate(1, 137, "")
+	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.terminate(0, 143, "")
+	b.pass()
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
+
+	b.restart()
+	setup := b.pass()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
+	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil(), "that was the attempt before")
+	b.Expect(setup.Status.ExitCode).To(BeNil())
+	b.Expect(setup.Status.LeaderPod).To(BeEmpty())
+	b.Expect(setup.Spec.Launch.Attempt).To(Equal(int32(2)), "the attempt begins with its record")
+	b.Expect(setup.Spec.Launch.JobUID).To(BeEmpty())
+	b.Expect(b.job().Finalizers).To(ContainElement(metav1.FinalizerDeleteDependents), "the pods go first")
+
+	// The Job is gone, and a pod of it is not: somebody has let it be an orphan.
+	job := b.job()
+	job.Finalizers = nil
+	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
+	b.remove(0)
+	b.pass()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+	b.Expect(b.job()).To(BeNil())
+
+	b.remove(1)
+	setup = b.pass()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	b.Expect(b.job().UID).NotTo(Equal(first.UID))
+	b.Expect(b.job().Labels).To(HaveKeyWithValue(labelAttempt, "2"))
+	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
+}
+
+// The cache shows the FluxSetup of the attempt before, or as it was suspended, and the Job of the present one:
+// that is not touched.
+func TestStaleFluxSetupDoesNotEndANewerAttempt(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.running()
+	first := stale[v1alpha1.FluxSetup](b)
+	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend = true })
+	suspended := stale[v1alpha1.FluxSetup](b)
+	b.pass()
+	b.collect()
+	b.pass()
+	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend, spec.Attempt = false, 2 })
+	b.pass()
+	setup, job, secret := b.setup(), b.job(), fetch[corev1.Secret](b)
+	b.Expect(job.Labels).To(HaveKeyWithValue(labelAttempt, "2"))
+
+	for name, c := range map[string]client.Client{"attempt 1": first, "suspended": suspended} {
+		b.reconciler = b.newReconciler(c)
+		_, _ = b.try()
+		b.Expect(b.job()).To(Equal(job), name)
+		b.Expect(fetch[corev1.Secret](b)).To(Equal(secret), name)
+		b.Expect(b.setup().Spec).To(Equal(setup.Spec), name)
+	}
+}
+
+// A Flux is deleted and made anew at once, and the pods of the first are still there: their names are those of
+// the second's.
+func TestPodsOfAnEarlierFluxSetupAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.running()
+	b.Expect(b.client.Delete(b.ctx, b.flux)).To(Succeed())
+	b.Expect(b.client.Delete(b.ctx, b.setup())).To(Succeed())
+	b.flux = b.makeFlux(fluxOf(1))
+	b.applySetup(firstSetup(b.flux))
+	b.pass()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+
+	for _, child := range []client.Object{b.job(), fetch[corev1.Secret](b), fetch[corev1.ConfigMap](b), fetch[corev1.Service](b)} {
+		b.Expect(b.client.Delete(b.ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	}
+	b.pass()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+	b.remove(0)
+	b.pass()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+}

@@ -1,0 +1,122 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+	"example.com/workbook/03-flux/internal/broker"
+)
+
+func TestCreateToComplete(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(2))
+
+	setup := b.pass()
+	b.expect(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonOwned)
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
+	b.Expect(setup.Status.ConfigHash).To(Equal(clusterOf(setup).Hash()))
+	b.Expect(setup.Spec.Launch.Attempt).To(Equal(int32(1)))
+	b.Expect(setup.Spec.Launch.Nonce).To(Equal("nonce-1"))
+	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
+	for _, child := range []client.Object{b.job(), fetch[corev1.Secret](b), fetch[corev1.ConfigMap](b), fetch[corev1.Service](b)} {
+		b.Expect(metav1.IsControlledBy(child, setup)).To(BeTrue(), "%T is left to the garbage collector", child)
+	}
+
+	b.startPods()
+	b.ready(1)
+	b.clock.Step(time.Second)
+	setup = b.pass()
+	b.Expect(setup.Status.ReadyRanks).To(Equal(int32(1)))
+	b.Expect(setup.Status.LeaderPod).To(Equal(b.pod(0).Name))
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
+
+	b.ready(0)
+	setup = b.pass()
+	b.Expect(setup.Status.ReadyRanks).To(Equal(int32(2)))
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+
+	b.terminate(0, 0, "")
+	b.pass()
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	setup = b.pass()
+	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+	b.Expect(setup.Status.ExitCode).To(HaveValue(BeZero()))
+	b.Expect(setup.Status.ReadyRanks).To(BeZero())
+	b.Expect(setup.Status.LeaderPod).To(Equal(b.pod(0).Name), "the logs are still there")
+
+	version := setup.ResourceVersion
+	b.clock.Step(time.Hour)
+	b.forget()
+	b.Expect(b.pass().ResourceVersion).To(Equal(version), "nothing is written at rest, nor after a restart of the operator")
+	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "what has ended by itself is kept")
+}
+
+// The kubelet may not come to look for the sign that the command runs before it is over.
+func TestCommandShorterThanAProbe(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.pass()
+	b.startPods()
+	b.terminate(0, 0, "")
+	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.pass()
+	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+}
+
+func TestCertificateIsNeverMadeAgainWhileTheJobIsThere(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(2))
+	b.pass()
+	b.startPods()
+	secret := fetch[corev1.Secret](b)
+	b.Expect(secret.Immutable).To(HaveValue(BeTrue()))
+	b.Expect(secret.Data).To(HaveKey(broker.CertificateFile))
+	b.Expect(b.client.Delete(b.ctx, secret)).To(Succeed())
+	b.pass()
+	b.forget()
+	b.pass()
+	b.Expect(fetch[corev1.Secret](b)).To(BeNil())
+
+	// The next attempt begins from clean, and has one of its own.
+	b.terminate(1, 1, "")
+	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.restart()
+	b.pass()
+	b.Expect(fetch[corev1.Secret](b)).To(BeNil(), "the old Job is still there")
+	b.collect()
+	b.pass()
+	b.Expect(fetch[corev1.Secret](b).Data).NotTo(Equal(secret.Data))
+}
+
+// Of brokers that become ready one by one, a status is written once a second. The quorum does not wait.
+func TestReadyRanksArePaced(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(3))
+	b.pass()
+	b.startPods()
+	b.ready(1)
+	b.clock.Step(400 * time.Millisecond)
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(result.RequeueAfter).To(Equal(600 * time.Millisecond))
+	b.Expect(b.setup().Status.ReadyRanks).To(BeZero())
+
+	b.clock.Step(600 * time.Millisecond)
+	b.Expect(b.pass().Status.ReadyRanks).To(Equal(int32(1)))
+	b.ready(2)
+	b.Expect(b.pass().Status.ReadyRanks).To(Equal(int32(1)))
+	b.ready(0)
+	b.Expect(b.pass().Status.ReadyRanks).To(Equal(int32(3)))
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+}

@@ -1,0 +1,202 @@
+package controller
+
+import (
+	"maps"
+	"math"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+	"example.com/workbook/03-flux/internal/broker"
+)
+
+const (
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "flux-operator"
+
+	// labelAttempt tells the Jobs and pods of one attempt from those of another.
+	labelAttempt = "flux-framework.org/attempt"
+	// annotationNonce is what the Job of an attempt is known by.
+	annotationNonce = "flux-framework.org/nonce"
+
+	containerName = "flux"
+	portName      = "broker"
+
+	// Users' volumes cannot have names that begin like these.
+	volumeDir    = "flux-dir"
+	volumeConfig = "flux-config"
+	volumeSecret = "flux-secret"
+
+	// gracePeriodSeconds is how long a broker may take to end.
+	gracePeriodSeconds = 10
+)
+
+// childLabels are those of all that is made for a FluxSetup.
+func childLabels(setup *v1alpha1.FluxSetup) map[string]string {
+	return map[string]string{labelName: "flux", labelInstance: setup.Name, labelManagedBy: managedBy}
+}
+
+// attemptLabels are those of what is made for one attempt.
+func attemptLabels(setup *v1alpha1.FluxSetup) map[string]string {
+	labels := childLabels(setup)
+	labels[labelAttempt] = strconv.Itoa(int(setup.Spec.Attempt))
+	return labels
+}
+
+// podSelector finds the pods of a FluxSetup, of whatever attempt.
+func podSelector(setup *v1alpha1.FluxSetup) map[string]string {
+	return map[string]string{labelInstance: setup.Name, labelManagedBy: managedBy}
+}
+
+// childMeta makes the FluxSetup the controller of a child: the garbage collector removes the child with it, and
+// the child's events wake the FluxSetup's reconciler.
+func childMeta(setup *v1alpha1.FluxSetup) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: setup.Name, Namespace: setup.Namespace, Labels: childLabels(setup),
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(setup, v1alpha1.GroupVersion.WithKind("FluxSetup")),
+		},
+	}
+}
+
+// clusterOf is what the files of the brokers are made from.
+func clusterOf(setup *v1alpha1.FluxSetup) broker.Cluster {
+	spec := setup.Spec
+	return broker.Cluster{
+		Name: setup.Name, Namespace: setup.Namespace,
+		Size: spec.Size, MinSize: spec.MinSize, Tasks: spec.Tasks, Cores: spec.Cores,
+		Port: spec.Broker.Port, LogLevel: ptr.Deref(spec.Broker.LogLevel, 0), ConnectTimeout: spec.Broker.ConnectTimeout,
+		Launcher: spec.Mode == v1alpha1.ModeLauncher, Argv: spec.Command,
+	}
+}
+
+func desiredSecret(setup *v1alpha1.FluxSetup, certificate []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: childMeta(setup),
+		Immutable:  new(true),
+		Data:       map[string][]byte{broker.CertificateFile: certificate},
+	}
+}
+
+func desiredConfigMap(setup *v1alpha1.FluxSetup) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: childMeta(setup),
+		Immutable:  new(true),
+		Data:       clusterOf(setup).Files(),
+	}
+}
+
+// desiredService gives each rank its name. It has to do so before the rank is ready: ready is a rank only when
+// it has been found.
+func desiredService(setup *v1alpha1.FluxSetup) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(setup.Name, setup.Namespace).
+		WithLabels(childLabels(setup)).
+		WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(v1alpha1.GroupVersion.String()).
+			WithKind("FluxSetup").
+			WithName(setup.Name).
+			WithUID(setup.UID).
+			WithController(true).
+			WithBlockOwnerDeletion(true)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithClusterIP(corev1.ClusterIPNone).
+			WithPublishNotReadyAddresses(true).
+			WithSelector(map[string]string{batchv1.JobNameLabel: setup.Name}).
+			WithPorts(corev1ac.ServicePort().
+				WithName(portName).
+				WithProtocol(corev1.ProtocolTCP).
+				WithPort(setup.Spec.Broker.Port).
+				WithTargetPort(intstr.FromString(portName))))
+}
+
+// desiredJob is the Job of the present attempt. Its index is the rank. No pod is ever replaced: a broker cannot
+// come back to an instance that has lost it, so the whole attempt fails. It succeeds when rank 0 does: the others
+// end with 0 whatever the command does.
+func desiredJob(setup *v1alpha1.FluxSetup) *batchv1.Job {
+	job := &batchv1.Job{
+		ObjectMeta: childMeta(setup),
+		Spec: batchv1.JobSpec{
+			Completions:           new(setup.Spec.Size),
+			Parallelism:           new(setup.Spec.Size),
+			CompletionMode:        new(batchv1.IndexedCompletion),
+			BackoffLimit:          new(int32(0)),
+			SuccessPolicy:         &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: new("0")}}},
+			ActiveDeadlineSeconds: setup.Spec.ActiveDeadlineSeconds,
+			Template:              desiredPod(setup),
+		},
+	}
+	job.Labels = attemptLabels(setup)
+	job.Annotations = map[string]string{annotationNonce: setup.Spec.Launch.Nonce}
+	return job
+}
+
+// desiredPod is what all ranks are: which one it is, a pod hears from the Job controller.
+func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
+	given := setup.Spec.Template.DeepCopy()
+	labels := map[string]string{}
+	maps.Copy(labels, given.Labels)
+	maps.Copy(labels, attemptLabels(setup))
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: given.Annotations},
+		Spec: corev1.PodSpec{
+			// The names of ranks are NAME-RANK.NAME.NAMESPACE.svc.
+			Subdomain:     setup.Name,
+			RestartPolicy: corev1.RestartPolicyNever,
+			// Followers ignore the request to end when their leader is gone.
+			TerminationGracePeriodSeconds: new(int64(gracePeriodSeconds)),
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			Containers:                    []corev1.Container{desiredContainer(setup, given)},
+			Volumes: append([]corev1.Volume{
+				{Name: volumeDir, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: setup.Name},
+				}}},
+				{Name: volumeSecret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: setup.Name}}},
+			}, given.Volumes...),
+			NodeSelector:       given.NodeSelector,
+			Tolerations:        given.Tolerations,
+			Affinity:           given.Affinity,
+			ImagePullSecrets:   given.ImagePullSecrets,
+			SecurityContext:    given.SecurityContext,
+			ServiceAccountName: given.ServiceAccountName,
+			PriorityClassName:  given.PriorityClassName,
+			SchedulerName:      given.SchedulerName,
+		},
+	}
+}
+
+func desiredContainer(setup *v1alpha1.FluxSetup, given *v1alpha1.PodTemplate) corev1.Container {
+	return corev1.Container{
+		Name:      containerName,
+		Image:     setup.Spec.Image,
+		Command:   []string{"/bin/sh", broker.ConfigDir + "/" + broker.EntrypointFile},
+		Env:       given.Env,
+		Ports:     []corev1.ContainerPort{{Name: portName, ContainerPort: setup.Spec.Broker.Port, Protocol: corev1.ProtocolTCP}},
+		Resources: setup.Spec.Resources,
+		VolumeMounts: append([]corev1.VolumeMount{
+			{Name: volumeDir, MountPath: broker.Dir},
+			{Name: volumeConfig, MountPath: broker.ConfigDir, ReadOnly: true},
+			{Name: volumeSecret, MountPath: broker.SecretDir, ReadOnly: true},
+		}, given.VolumeMounts...),
+		SecurityContext: given.ContainerSecurityContext,
+		// How long a start may take is decided by the operator, not by the kubelet.
+		StartupProbe: &corev1.Probe{
+			ProbeHandler:     corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "test -e " + broker.ReadyFile}}},
+			PeriodSeconds:    1,
+			TimeoutSeconds:   10,
+			FailureThreshold: math.MaxInt32,
+		},
+		// The kubelet keeps the end of the output in the pod's status, where it outlives the container.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+}

@@ -1,0 +1,190 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+// bees is one FluxSetup, "bees", in a world of its own, with what a test needs to play all others: the Flux
+// controller, the Job controller, the garbage collector and the kubelets.
+type bees struct {
+	*world
+	t          *testing.T
+	flux       *v1alpha1.Flux
+	reconciler *FluxSetupReconciler
+	nonces     int
+}
+
+// newBees makes a Flux and its FluxSetup. Its clock shows the API server's time.
+func newBees(t *testing.T, spec v1alpha1.FluxSpec) *bees {
+	t.Helper()
+	b := &bees{world: newWorld(t), t: t}
+	b.clock.SetTime(time.Now().Truncate(time.Second))
+	b.reconciler = b.newReconciler(b.client)
+	b.flux = b.makeFlux(spec)
+	b.applySetup(firstSetup(b.flux))
+	return b
+}
+
+// fluxOf is a spec of the given size.
+func fluxOf(size int32) v1alpha1.FluxSpec {
+	return v1alpha1.FluxSpec{Image: "flux", Command: []string{"hostname"}, Size: size}
+}
+
+func (b *bees) newReconciler(c client.Client) *FluxSetupReconciler {
+	r := NewFluxSetupReconciler(c, b.client)
+	r.Clock = b.clock
+	r.NewNonce = func() string {
+		b.nonces++
+		return fmt.Sprintf("nonce-%d", b.nonces)
+	}
+	return r
+}
+
+func (b *bees) makeFlux(spec v1alpha1.FluxSpec) *v1alpha1.Flux {
+	b.t.Helper()
+	flux := &v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}, Spec: spec}
+	b.Expect(b.client.Create(b.ctx, flux)).To(Succeed())
+	return flux
+}
+
+func (b *bees) applySetup(setup *v1alpha1.FluxSetup) {
+	b.t.Helper()
+	configuration, err := setupConfiguration(setup)
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(b.client.Apply(b.ctx, client.ApplyConfigurationFromUnstructured(configuration),
+		client.FieldOwner(fluxFieldOwner), client.ForceOwnership)).To(Succeed())
+}
+
+// change plays the Flux controller, which changes the FluxSetup.
+func (b *bees) change(mutate func(*v1alpha1.FluxSetupSpec)) {
+	b.t.Helper()
+	setup := b.setup()
+	next := &v1alpha1.FluxSetup{
+		ObjectMeta: metav1.ObjectMeta{Name: setup.Name, Namespace: setup.Namespace, UID: setup.UID, OwnerReferences: setup.OwnerReferences},
+		Spec:       setup.Spec,
+	}
+	next.Spec.Launch = nil
+	mutate(&next.Spec)
+	b.applySetup(next)
+}
+
+// restart plays the Flux controller, which begins the next attempt.
+func (b *bees) restart() {
+	b.t.Helper()
+	b.change(func(spec *v1alpha1.FluxSetupSpec) {
+		spec.Attempt++
+		spec.Restarts++
+	})
+}
+
+func (b *bees) try() (ctrl.Result, error) {
+	return b.reconciler.Reconcile(b.ctx, ctrl.Request{NamespacedName: b.key("bees")})
+}
+
+// pass makes one pass, which must not fail, and returns the FluxSetup after it.
+func (b *bees) pass() *v1alpha1.FluxSetup {
+	b.t.Helper()
+	_, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	return b.setup()
+}
+
+// forget plays a restart of the operator.
+func (b *bees) forget() { b.reconciler = b.newReconciler(b.client) }
+
+func (b *bees) setup() *v1alpha1.FluxSetup {
+	b.t.Helper()
+	return fetch[v1alpha1.FluxSetup](b)
+}
+
+func (b *bees) job() *batchv1.Job {
+	b.t.Helper()
+	return fetch[batchv1.Job](b)
+}
+
+// fetch returns the object "bees" of one kind; nil if there is none.
+func fetch[T any, O interface {
+	*T
+	client.Object
+}](b *bees) O {
+	b.t.Helper()
+	object := O(new(T))
+	err := b.client.Get(b.ctx, b.key("bees"), object)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	b.Expect(err).NotTo(HaveOccurred())
+	return object
+}
+
+// expect asserts status and reason of a condition, and that it speaks of the present spec. It returns its
+// message.
+func (b *bees) expect(kind string, status metav1.ConditionStatus, reason string) string {
+	b.t.Helper()
+	setup := b.setup()
+	condition := ptr.Deref(apimeta.FindStatusCondition(setup.Status.Conditions, kind), metav1.Condition{})
+	b.Expect(condition.Status).To(Equal(status), "%s: %s", kind, condition.Message)
+	b.Expect(condition.Reason).To(Equal(reason), "%s: %s", kind, condition.Message)
+	b.Expect(condition.ObservedGeneration).To(Equal(setup.Generation))
+	b.Expect(setup.Status.ObservedGeneration).To(Equal(setup.Generation))
+	b.Expect(setup.Status.Attempt).To(Equal(setup.Spec.Attempt))
+	return condition.Message
+}
+
+// running brings an attempt to its quorum.
+func (b *bees) running() {
+	b.t.Helper()
+	b.pass()
+	b.startPods()
+	for rank := range b.pods() {
+		b.ready(rank)
+	}
+	b.pass()
+	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
+}
+
+// through is the client with some calls replaced.
+func (b *bees) through(funcs interceptor.Funcs) client.Client {
+	b.t.Helper()
+	withWatch, err := client.NewWithWatch(b.config, client.Options{Scheme: scheme})
+	b.Expect(err).NotTo(HaveOccurred())
+	return interceptor.NewClient(withWatch, funcs)
+}
+
+// stale is a client whose reads of T show what they showed when it was made.
+func stale[T any, O interface {
+	*T
+	client.Object
+	DeepCopyInto(*T)
+}](b *bees) client.Client {
+	b.t.Helper()
+	then := fetch[T, O](b)
+	return b.through(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			asked, ok := object.(O)
+			if !ok {
+				return c.Get(ctx, key, object, opts...)
+			}
+			if then == nil {
+				return apierrors.NewNotFound(batchv1.Resource("any"), key.Name)
+			}
+			then.DeepCopyInto((*T)(asked))
+			return nil
+		},
+	})
+}

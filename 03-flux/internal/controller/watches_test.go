@@ -1,0 +1,274 @@
+package controller
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+const watchTimeout = 30 * time.Second
+
+// A thousand pods that become ready wake the reconciler once. The end of a leader does so at once, and is noted.
+func TestPodEventsAreGathered(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	clock := testclock.NewFakeClock(zero)
+	q := workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](),
+		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: clock})
+	defer q.ShutDown()
+	r := NewFluxSetupReconciler(nil, nil)
+	pods := r.podHandler()
+
+	job := desiredJob(launchedSetup(fullFlux()))
+	job.UID = "the-job"
+	for rank := range 1000 {
+		pod := podOfJob(job, rank)
+		pods.Create(t.Context(), event.CreateEvent{Object: pod}, q)
+		ready := pod.DeepCopy()
+		makeReady(ready)
+		pods.Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: ready}, q)
+	}
+	g.Expect(q.Len()).To(BeZero())
+	g.Eventually(clock.HasWaiters).Should(BeTrue())
+	clock.Step(podPause)
+	g.Eventually(q.Len).Should(Equal(1))
+	request, _ := q.Get()
+	g.Expect(request.NamespacedName).To(Equal(client.ObjectKey{Namespace: "hive", Name: "bees"}))
+	q.Done(request)
+
+	leader := podOfJob(job, 0)
+	makeTerminated(leader, 3, "the end", zero)
+	pods.Update(t.Context(), event.UpdateEvent{ObjectOld: podOfJob(job, 0), ObjectNew: leader}, q)
+	g.Expect(q.Len()).To(Equal(1))
+	g.Expect(r.words.of(request.NamespacedName, job.UID).leader.output).To(Equal("the end"))
+	request, _ = q.Get()
+	q.Done(request)
+
+	pods.Delete(t.Context(), event.DeleteEvent{Object: leader}, q)
+	g.Expect(q.Len()).To(BeZero(), "that is known")
+}
+
+// What the cache keeps is enough for every decision that is made from it.
+func TestReduceKeepsWhatMatters(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	setup := launchedSetup(fullFlux())
+	job := desiredJob(setup)
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}
+	reduced := reduced(g, job)
+	g.Expect(kinshipOf(setup, reduced)).To(Equal(jobPresent))
+	g.Expect(verdictOf(reduced)).NotTo(BeNil())
+	g.Expect(reduced.Spec.ActiveDeadlineSeconds).To(Equal(job.Spec.ActiveDeadlineSeconds))
+	g.Expect(reduced.Spec.Template.Spec.Containers).To(BeEmpty(), "the command may be some megabytes")
+
+	pod := podOfJob(job, 3)
+	pod.Annotations["another"] = "annotation"
+	makeReady(pod)
+	small := reducedPod(g, pod)
+	g.Expect(rankOf(small)).To(Equal(int32(3)))
+	g.Expect(isReady(small)).To(BeTrue())
+	g.Expect(setupOfPod(small).Name).To(Equal("bees"))
+	g.Expect(metav1.GetControllerOf(small)).To(Equal(metav1.GetControllerOf(pod)))
+	g.Expect(small.Spec.Containers).To(BeEmpty())
+	g.Expect(small.Annotations).NotTo(HaveKey("another"))
+
+	foreign, err := reduce(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bees", UID: "9"}, Data: map[string]string{"secret": "x"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(foreign.(*corev1.ConfigMap).UID).To(BeEquivalentTo("9"))
+	g.Expect(foreign.(*corev1.ConfigMap).Data).To(BeEmpty())
+}
+
+func reduced(g *WithT, job *batchv1.Job) *batchv1.Job {
+	object, err := reduce(job.DeepCopy())
+	g.Expect(err).NotTo(HaveOccurred())
+	return object.(*batchv1.Job)
+}
+
+func reducedPod(g *WithT, pod *corev1.Pod) *corev1.Pod {
+	object, err := reduce(pod.DeepCopy())
+	g.Expect(err).NotTo(HaveOccurred())
+	return object.(*corev1.Pod)
+}
+
+// manage runs the controller of FluxSetup with its watches and its cache, under a user of its own who may do
+// what config/rbac says and no more, until the end of the test.
+func (b *bees) manage() (user string) {
+	b.t.Helper()
+	user = "operator-of-" + b.namespace
+	added, err := apiServer(b.t).env.AddUser(envtest.User{Name: user}, nil)
+	b.Expect(err).NotTo(HaveOccurred())
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	b.Expect(err).NotTo(HaveOccurred())
+	var role rbacv1.ClusterRole
+	b.Expect(yaml.Unmarshal(text, &role)).To(Succeed())
+	role.Name = user
+	b.Expect(b.client.Create(b.ctx, &role)).To(Succeed())
+	b.Expect(b.client.Create(b.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})).To(Succeed())
+	restConfig := rest.CopyConfig(added.Config())
+	restConfig.QPS = -1
+	cacheOptions := CacheOptions()
+	cacheOptions.DefaultNamespaces = map[string]cache.Config{b.namespace: {}}
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:     scheme,
+		Cache:      cacheOptions,
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Logger:     testr.New(b.t),
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr, 2)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := mgr.Start(ctx); err != nil {
+			b.t.Errorf("the manager ended with: %v", err)
+		}
+	})
+	b.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return user
+}
+
+// becomes waits for a condition to be True.
+func (b *bees) becomes(kind string) {
+	b.t.Helper()
+	b.Eventually(func() *metav1.Condition {
+		return trueCondition(b.setup().Status.Conditions, kind)
+	}, watchTimeout).ShouldNot(BeNil(), kind)
+}
+
+// writes counts, by object, what a user has written, from the API server's own audit log.
+func (b *bees) writes(user string) map[string]int {
+	b.t.Helper()
+	log, err := os.Open(apiServer(b.t).auditLog)
+	b.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = log.Close() }()
+	counts := map[string]int{}
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		var line struct {
+			Verb      string
+			User      struct{ Username string }
+			ObjectRef struct{ Resource, Subresource string }
+		}
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.User.Username == user {
+			counts[fmt.Sprintf("%s %s/%s", line.Verb, line.ObjectRef.Resource, line.ObjectRef.Subresource)]++
+		}
+	}
+	return counts
+}
+
+// From the creation to the end there are six writes, three of the status, and for readiness one a second at most.
+// At rest there are none.
+func TestWriteBudget(t *testing.T) {
+	t.Parallel()
+	const size = 20
+	b := newBees(t, fluxOf(size))
+	start := time.Now()
+	user := b.manage()
+	b.becomes(v1alpha1.ConditionConfigured)
+	b.startPods()
+	for rank := size - 1; rank >= 0; rank-- {
+		b.ready(rank)
+	}
+	b.becomes(v1alpha1.ConditionQuorumReached)
+	b.terminate(0, 0, "")
+	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.becomes(v1alpha1.ConditionComplete)
+	seconds := int(time.Since(start).Seconds()) + 1
+
+	var once map[string]int
+	b.Eventually(func() map[string]int {
+		once = b.writes(user)
+		return once
+	}, watchTimeout).Should(HaveKeyWithValue("patch fluxsetups/status", BeNumerically(">=", 3)))
+	b.Expect(once["patch fluxsetups/status"]).To(BeNumerically("<=", 3+seconds))
+	delete(once, "patch fluxsetups/status")
+	b.Expect(once).To(Equal(map[string]int{
+		"patch fluxsetups/": 2, "create secrets/": 1, "create configmaps/": 1, "create services/": 1, "create jobs/": 1,
+	}))
+	before := b.writes(user)
+	b.Consistently(func() map[string]int { return b.writes(user) }, 2*readinessPace, readinessPace/4).Should(Equal(before))
+}
+
+// The Job controller deletes the leader, and the pod is gone before a pass looks. The end of the output is told.
+func TestWatchHearsTheLastWords(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(2))
+	b.manage()
+	b.becomes(v1alpha1.ConditionConfigured)
+	b.startPods()
+	b.ready(1)
+	b.ready(0)
+	b.becomes(v1alpha1.ConditionQuorumReached)
+	b.deletePod(1)
+	b.terminate(1, 143, "")
+	b.remove(1)
+	b.clock.SetTime(time.Now())
+	b.failJob()
+	b.deletePod(0)
+	b.terminate(0, 143, "node failure on bees-1")
+	b.remove(0)
+	b.becomes(v1alpha1.ConditionFailed)
+	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)).To(HaveSuffix("node failure on bees-1"))
+}
+
+// A suspension takes everything away, the Secret too, which the operator can neither list nor watch.
+func TestSuspendedUnderTheOperatorsRole(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.manage()
+	b.becomes(v1alpha1.ConditionConfigured)
+	b.suspend()
+	b.Eventually(func() *metav1.Time { return b.job().DeletionTimestamp }, watchTimeout).ShouldNot(BeNil())
+	b.collect()
+	b.Eventually(func() *corev1.Service { return fetch[corev1.Service](b) }, watchTimeout).Should(BeNil())
+	b.expectNothing()
+}
+
+// A foreign ConfigMap goes, and the FluxSetup of its name is woken.
+func TestNameThatBecomesFreeIsTaken(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	foreign := foreigners(b)["ConfigMap"]
+	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+	b.manage()
+	b.becomes(v1alpha1.ConditionAccepted)
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	b.Expect(b.client.Delete(b.ctx, foreign)).To(Succeed())
+	b.Eventually(b.job, watchTimeout).ShouldNot(BeNil(), "nothing but the deletion wakes it")
+}

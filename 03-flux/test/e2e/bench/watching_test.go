@@ -1,0 +1,102 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/shared/e2e"
+)
+
+// podWatch counts what is told of the pods of a namespace, which is what the operator is told too.
+type podWatch struct {
+	mu             sync.Mutex
+	nMade, nEvents int
+	lastMade       time.Time
+}
+
+func (r *runner) watchPods(namespace string) (pods *podWatch, stop func()) {
+	c, err := client.NewWithWatch(r.env.Config, client.Options{Scheme: r.env.Client.Scheme()})
+	must(r.B, err)
+	watcher, err := c.Watch(r.ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	must(r.B, err)
+	pods = &podWatch{}
+	go func() {
+		for event := range watcher.ResultChan() {
+			pods.add(event.Type)
+		}
+	}()
+	return pods, watcher.Stop
+}
+
+func (p *podWatch) add(event watch.EventType) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.nEvents++
+	if event == watch.Added {
+		p.nMade++
+		p.lastMade = time.Now()
+	}
+}
+
+func (p *podWatch) made() int { p.mu.Lock(); defer p.mu.Unlock(); return p.nMade }
+
+func (p *podWatch) events() int { p.mu.Lock(); defer p.mu.Unlock(); return p.nEvents }
+
+func (p *podWatch) last() time.Time { p.mu.Lock(); defer p.mu.Unlock(); return p.lastMade }
+
+// passes are how often each controller looked at an object, by the controller's name.
+type passes map[string]float64
+
+func (p passes) minus(earlier passes) passes {
+	difference := passes{}
+	for controller, n := range p {
+		difference[controller] = n - earlier[controller]
+	}
+	return difference
+}
+
+var reconciles = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{.*controller="([^"]+)".*\} (\S+)$`)
+
+// passes asks the operator for its metrics.
+func (r *runner) passes() passes {
+	counted := passes{}
+	must(r.B, wait.PollUntilContextCancel(r.ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		status, body, err := r.env.Operator.Metrics(ctx, r.token)
+		for _, found := range reconciles.FindAllStringSubmatch(body, -1) {
+			n, err := strconv.ParseFloat(found[2], 64)
+			if err != nil {
+				return false, fmt.Errorf("reading the metrics: %w", err)
+			}
+			counted[found[1]] += n
+		}
+		// At first the authorizer may not know of the binding yet.
+		return status == 200, err
+	}))
+	return counted
+}
+
+// metricsToken is of an account that may read the operator's metrics. It goes with the cluster.
+func metricsToken(ctx context.Context, b *testing.B, env *e2e.Env) string {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: env.Operator.Namespace(), GenerateName: "bench-"}}
+	must(b, env.Client.Create(ctx, account))
+	must(b, env.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "flux-operator-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}))
+	token, err := env.Token(ctx, account.Namespace, account.Name)
+	must(b, err)
+	return token
+}

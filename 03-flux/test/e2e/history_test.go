@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+// history is what the API server told of a namespace's pods, in its own order.
+type history struct {
+	mu sync.Mutex
+	// alive are the attempts of the pods that are there.
+	alive map[types.UID]attempt
+	// made counts the pods of each rank.
+	made map[rank]int
+	// mixed tells of pods that came while some of another attempt of the same Flux were there.
+	mixed []string
+}
+
+type attempt struct{ flux, number string }
+
+type rank struct {
+	attempt
+	number int
+}
+
+// record begins a history.
+func (w *world) record() *history {
+	GinkgoHelper()
+	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Client.Scheme()})
+	w.Expect(err).NotTo(HaveOccurred())
+	watcher, err := c.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
+	w.Expect(err).NotTo(HaveOccurred())
+	h := &history{alive: map[types.UID]attempt{}, made: map[rank]int{}}
+	// It ends with the context of the spec.
+	go func() {
+		for event := range watcher.ResultChan() {
+			if pod, isPod := event.Object.(*corev1.Pod); isPod {
+				h.add(event.Type, pod)
+			}
+		}
+	}()
+	return h
+}
+
+func (h *history) add(event watch.EventType, pod *corev1.Pod) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of := attempt{flux: pod.Labels[batchv1.JobNameLabel], number: pod.Labels[attemptLabel]}
+	switch event {
+	case watch.Added:
+		for _, other := range h.alive {
+			if other.flux == of.flux && other.number != of.number {
+				h.mixed = append(h.mixed, fmt.Sprintf("%s of attempt %s came beside a pod of attempt %s", pod.Name, of.number, other.number))
+			}
+		}
+		h.alive[pod.UID] = of
+		h.made[rank{of, rankOf(pod)}]++
+	case watch.Deleted:
+		delete(h.alive, pod.UID)
+	}
+}
+
+// expectOnce asserts that a Flux had so many attempts, that in each of them each rank was started once, and that
+// none began before all pods of the one before it were gone.
+func (w *world) expectOnce(h *history, flux *v1alpha1.Flux, attempts int) {
+	GinkgoHelper()
+	want := map[rank]int{}
+	for i := range attempts {
+		for j := range int(flux.Spec.Size) {
+			want[rank{attempt{flux.Name, strconv.Itoa(i + 1)}, j}] = 1
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	made := maps.Clone(h.made)
+	maps.DeleteFunc(made, func(r rank, _ int) bool { return r.flux != flux.Name })
+	w.Expect(made).To(Equal(want))
+	w.Expect(h.mixed).To(BeEmpty())
+}

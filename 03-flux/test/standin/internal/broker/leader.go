@@ -1,0 +1,169 @@
+package broker
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"example.com/workbook/03-flux/test/standin/internal/options"
+	"example.com/workbook/03-flux/test/standin/internal/wire"
+)
+
+// state of an instance, as its leader has it.
+type state int
+
+const (
+	starting state = iota // rc1
+	waiting               // for the quorum
+	running               // the initial program
+	cleaning              // jobs that the program has left behind
+	leaving               // followers have been told to end
+	over
+)
+
+// leader is rank 0.
+type leader struct {
+	*broker
+	timing   options.Timing
+	state    state
+	rc1, rc2 *program
+	executor *executor
+	members  map[int]*member
+	warned   bool
+	exitCode int
+
+	jobs    map[int]*job
+	pending []*job // those without ranks yet, in the order in which they came
+	lastJob int
+	// clients are those of the jobs, for output, which is passed on as it comes and is no event.
+	clients sync.Map
+}
+
+// lead is the life of rank 0.
+func (b *broker) lead(signals <-chan os.Signal) int {
+	l := &leader{broker: b, members: map[int]*member{}, jobs: map[int]*job{}}
+	var err error
+	if l.timing, err = b.prepare(); err != nil {
+		return exitRefused
+	}
+	if l.rc2, err = newRC2(b.options.Program); err != nil {
+		b.log.printf(crit, "broker", "%v", err)
+		return exitRefused
+	}
+	if b.size() > 1 {
+		if err := l.listen(); err != nil {
+			b.log.printf(fail, "overlay", "%v", err)
+			return exitRefused
+		}
+	}
+	if err := b.serve(l.answer); err != nil {
+		b.log.printf(crit, "broker", "%v", err)
+		return exitRefused
+	}
+	l.executor = newExecutor(func(m wire.Message) { l.take(0, m) })
+	l.members[0] = &member{cores: runtime.NumCPU()}
+	l.begin()
+	warn := ticker(l.timing.QuorumWarn)
+	for l.state != over {
+		select {
+		case event := <-b.events:
+			event()
+		case s := <-signals:
+			l.signal(s)
+		case <-warn:
+			l.warn()
+		}
+	}
+	return l.exitCode
+}
+
+// ticker ticks, or, with 0, does not.
+func ticker(d time.Duration) <-chan time.Time {
+	if d == 0 {
+		return nil
+	}
+	return time.Tick(d)
+}
+
+// begin runs rc1, if there is one, and goes on to wait for the quorum.
+func (l *leader) begin() {
+	wait := func() {
+		l.state = waiting
+		for _, m := range l.members {
+			l.welcome(m)
+		}
+		l.join(0, l.members[0])
+	}
+	if l.rc1 = newRC1(l.options.Attributes["broker.rc1_path"]); l.rc1 == nil {
+		wait()
+		return
+	}
+	l.run(l.rc1, func(code int) {
+		if code == 0 {
+			wait()
+			return
+		}
+		l.exitCode = code
+		l.leave()
+	})
+}
+
+// signal is what becomes of a signal. While the quorum is waited for, the instance ends as if nothing were wrong,
+// with 0.
+func (l *leader) signal(s os.Signal) {
+	l.log.printf(info, "broker", "signal %d", s.(syscall.Signal))
+	switch l.state {
+	case starting:
+		l.rc1.abort()
+	case waiting:
+		l.leave()
+	case running:
+		l.rc2.abort()
+	}
+}
+
+// finish follows the end of the initial program: jobs that it has left are cancelled, then all end.
+func (l *leader) finish(code int) {
+	l.exitCode = code
+	l.state = cleaning
+	for _, id := range l.ids() {
+		l.jobs[id].raise(l, "cancel", "the initial program has ended")
+	}
+	l.leaveIfIdle()
+}
+
+// leaveIfIdle goes on to the end once no job is left.
+func (l *leader) leaveIfIdle() {
+	if l.state == cleaning && len(l.jobs) == 0 {
+		l.leave()
+	}
+}
+
+// leave tells the followers to end, and waits for them as long as it was told to.
+func (l *leader) leave() {
+	l.state = leaving
+	for _, m := range l.members {
+		if m.conn != nil {
+			_ = m.conn.Send(wire.Message{Type: wire.Shutdown}) // one that is lost needs no word
+		}
+	}
+	if l.timing.ShutdownTimeout >= 0 {
+		time.AfterFunc(l.timing.ShutdownTimeout, func() {
+			l.post(func() {
+				if l.state == leaving {
+					l.log.printf(fail, "broker", "shutdown timeout")
+					l.state = over
+				}
+			})
+		})
+	}
+	l.leaveIfAlone()
+}
+
+func (l *leader) leaveIfAlone() {
+	if len(l.members) <= 1 { // rank 0 itself
+		l.state = over
+	}
+}

@@ -1,0 +1,36 @@
+package broker
+
+import (
+	"bytes"
+	"slices"
+)
+
+// maxLine is how much of a line is kept back to be sent as a whole.
+const maxLine = 64 << 10
+
+// lines sends on what is written to it in whole lines, so that those of several tasks do not mix.
+type lines struct {
+	send func([]byte)
+	rest []byte
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	whole := bytes.LastIndexByte(l.rest, '\n') + 1
+	if len(l.rest)-whole > maxLine {
+		whole = len(l.rest)
+	}
+	if whole > 0 {
+		l.send(slices.Clone(l.rest[:whole]))
+		l.rest = append(l.rest[:0], l.rest[whole:]...)
+	}
+	return len(p), nil
+}
+
+// flush sends the end of what has no newline.
+func (l *lines) flush() {
+	if len(l.rest) > 0 {
+		l.send(l.rest)
+		l.rest = nil
+	}
+}

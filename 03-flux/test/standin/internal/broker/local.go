@@ -1,0 +1,67 @@
+package broker
+
+import (
+	"net"
+	"os"
+
+	"example.com/workbook/03-flux/test/standin/internal/wire"
+	"example.com/workbook/03-flux/test/standin/internal/words"
+)
+
+// serve lets clients in by the socket of local-uri.
+func (b *broker) serve(answer func(*wire.Conn, wire.Message)) error {
+	os.Remove(b.socket)                           // one that a broker before has left
+	listener, err := net.Listen("unix", b.socket) //nolint:noctx // it listens until the process ends
+	if err != nil {
+		return words.Errorf("local-uri: %v", words.System(err))
+	}
+	b.cleanup = append(b.cleanup, func() { listener.Close() })
+	go accept(listener, func(conn net.Conn) {
+		defer conn.Close()
+		wired := wire.New(conn)
+		if request, err := wired.Receive(); err == nil {
+			answer(wired, request)
+		}
+	})
+	return nil
+}
+
+// answer serves one client of the leader until it goes.
+func (l *leader) answer(client *wire.Conn, request wire.Message) {
+	switch request.Type {
+	case wire.Run:
+		var j *job
+		l.post(func() { j = l.submit(client, request.Work) })
+		for {
+			m, err := client.Receive()
+			if err != nil {
+				return // its job goes on without it
+			}
+			if m.Type == wire.Signal {
+				l.post(func() { j.kill(l, m.Signal) })
+			}
+		}
+	case wire.List:
+		done := make(chan struct{})
+		l.post(func() {
+			_ = client.Send(wire.Message{Type: wire.Value, Text: l.table()}) // a client may go early
+			close(done)
+		})
+		<-done
+	default:
+		l.answerCommon(client, request)
+	}
+}
+
+// answerCommon serves what every rank knows.
+func (b *broker) answerCommon(client *wire.Conn, request wire.Message) {
+	reply := wire.Message{Type: wire.Value, Code: 1, Text: "the stand-in does this on rank 0 only"}
+	if request.Type == wire.Get {
+		value, err := b.options.Attributes.Get(request.Text)
+		reply = wire.Message{Type: wire.Value, Text: value}
+		if err != nil {
+			reply = wire.Message{Type: wire.Value, Code: 1, Text: err.Error()}
+		}
+	}
+	_ = client.Send(reply) // a client may go early
+}
