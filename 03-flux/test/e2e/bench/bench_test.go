@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,12 +95,18 @@ func (r *runner) measure(n, size int) figures {
 	f := figures{fluxes: n, pods: n * size}
 
 	began := time.Now()
+	var creators errgroup.Group
+	creators.SetLimit(kubelets)
 	for i := range n {
-		must(r.B, r.env.Client.Create(r.ctx, &v1alpha1.Flux{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprintf("flux-%03d", i)},
-			Spec:       v1alpha1.FluxSpec{Image: "example.com/none", Command: []string{"hostname"}, Size: int32(size)},
-		}))
+		creators.Go(func() error {
+			return r.env.Client.Create(r.ctx, &v1alpha1.Flux{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprintf("flux-%03d", i)},
+				Spec:       v1alpha1.FluxSpec{Image: "example.com/none", Command: []string{"hostname"}, Size: int32(size)},
+			})
+		})
 	}
+	must(r.B, creators.Wait())
+	f.created = time.Since(began)
 	r.until(func() bool { return pods.made() == f.pods })
 	f.made = pods.last().Sub(began)
 	r.waitQuiet()

@@ -13,6 +13,8 @@ import (
 // figures are what one measurement gave.
 type figures struct {
 	fluxes, pods int
+	// created is how long it took to create the Fluxes.
+	created time.Duration
 	// launched is the time until the operator had made the last Job, made until the Job controller had made
 	// the last pod.
 	launched, made time.Duration
@@ -47,6 +49,7 @@ func report(b *testing.B, herd []figures, one figures) {
 
 func describe(what string, f figures) {
 	fmt.Printf("\n%s: %d pods\n", what, f.pods)
+	fmt.Printf("  Fluxes created within:        %8.2f s\n", f.created.Seconds())
 	fmt.Printf("  until the last Job was made:  %8.2f s\n", f.launched.Seconds())
 	fmt.Printf("  until the last pod was made:  %8.2f s\n", f.made.Seconds())
 	fmt.Printf("  all pods made ready within:   %8.2f s\n", f.played.Seconds())

@@ -13,8 +13,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/workbook/shared/e2e"
 )
@@ -26,25 +27,29 @@ type podWatch struct {
 	lastMade       time.Time
 }
 
+// watchPods is an informer, as the operator has one: a bare watch is cut off where much happens at once.
 func (r *runner) watchPods(namespace string) (pods *podWatch, stop func()) {
-	c, err := client.NewWithWatch(r.env.Config, client.Options{Scheme: r.env.Client.Scheme()})
+	clients, err := kubernetes.NewForConfig(r.env.Config)
 	must(r.B, err)
-	watcher, err := c.Watch(r.ctx, &corev1.PodList{}, client.InNamespace(namespace))
-	must(r.B, err)
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(namespace))
 	pods = &podWatch{}
-	go func() {
-		for event := range watcher.ResultChan() {
-			pods.add(event.Type)
-		}
-	}()
-	return pods, watcher.Stop
+	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { pods.add(true) },
+		UpdateFunc: func(any, any) { pods.add(false) },
+		DeleteFunc: func(any) { pods.add(false) },
+	})
+	must(r.B, err)
+	ctx, stop := context.WithCancel(r.ctx)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return pods, stop
 }
 
-func (p *podWatch) add(event watch.EventType) {
+func (p *podWatch) add(isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.nEvents++
-	if event == watch.Added {
+	if isNew {
 		p.nMade++
 		p.lastMade = time.Now()
 	}
