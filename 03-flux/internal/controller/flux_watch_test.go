@@ -1,24 +1,14 @@
 package controller
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
@@ -33,45 +23,20 @@ func newHive(t *testing.T) *bees {
 }
 
 // manageBoth runs both controllers, each with its watches and its cache, under users who may do what config/rbac
-// says and no more, until the end of the test. Tests that call it are not parallel: envtest's AddUser is not made
-// for that.
+// says and no more, until the end of the test.
 func manageBoth(b *bees) (fluxUser, setupUser string) {
 	b.t.Helper()
 	setupUser = b.manage()
 	fluxUser = "flux-" + setupUser
-	added, err := apiServer(b.t).env.AddUser(envtest.User{Name: fluxUser}, nil)
-	b.Expect(err).NotTo(HaveOccurred())
 	b.Expect(b.client.Create(b.ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: fluxUser},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: setupUser},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fluxUser}},
 	})).To(Succeed())
-	restConfig := rest.CopyConfig(added.Config())
-	restConfig.QPS = -1
-	cacheOptions := CacheOptions()
-	cacheOptions.DefaultNamespaces = map[string]cache.Config{b.namespace: {}}
-	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:     scheme,
-		Cache:      cacheOptions,
-		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Logger:     testr.New(b.t),
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	b.Expect(err).NotTo(HaveOccurred())
+	mgr := b.newManager(fluxUser)
 	reconciler := NewFluxReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("flux-controller"))
 	b.Expect(reconciler.SetupWithManager(mgr, 2)).To(Succeed())
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := mgr.Start(ctx); err != nil {
-			b.t.Errorf("the manager ended with: %v", err)
-		}
-	})
-	b.t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
+	b.startManager(mgr)
 	return fluxUser, setupUser
 }
 

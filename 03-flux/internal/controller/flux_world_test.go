@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/gomega"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -273,10 +272,4 @@ func (w *fluxWorld) expectNoSetup() {
 	var all v1alpha1.FluxSetupList
 	w.Expect(w.client.List(w.ctx, &all, client.InNamespace(w.namespace))).To(Succeed())
 	w.Expect(all.Items).To(BeEmpty())
-}
-
-// setupConfiguration is what the Flux controller applies of a FluxSetup, for tests that play it.
-func setupConfiguration(setup *v1alpha1.FluxSetup) (*unstructured.Unstructured, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configurationOf(setup))
-	return &unstructured.Unstructured{Object: fields}, err
 }

@@ -12,7 +12,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -70,57 +69,6 @@ func TestLaunchDoesNotTrustTheCache(t *testing.T) {
 		b.Expect(err).NotTo(HaveOccurred(), name)
 		b.Expect(b.setup()).To(Equal(setup), name)
 		b.Expect(b.job()).To(Equal(job), name)
-	}
-}
-
-// TestCrashAfterEachWrite strikes the operator down after each of its writes, from the launch to the first
-// status. A restart of it makes no second Job, and ends up in the same place.
-func TestCrashAfterEachWrite(t *testing.T) {
-	t.Parallel()
-	errCrash := errors.New("the operator crashed")
-	const writes = 7
-	for n := range writes + 1 {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			b := newBees(t, fluxOf(1))
-			left, made := n, 0
-			after := func(err error) error {
-				if left--; err == nil && left == -1 {
-					return errCrash
-				}
-				return err
-			}
-			b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
-				Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
-					if _, ok := object.(*batchv1.Job); ok {
-						made++
-					}
-					return after(c.Create(ctx, object, opts...))
-				},
-				Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-					return after(c.Apply(ctx, object, opts...))
-				},
-				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-					return after(c.SubResource(sub).Patch(ctx, object, patch, opts...))
-				},
-			}))
-			_, err := b.try()
-			if n < writes {
-				b.Expect(err).To(MatchError(errCrash))
-			} else {
-				b.Expect(err).NotTo(HaveOccurred(), "there are more writes than the test knows of")
-			}
-			job := b.job()
-			b.reconciler = b.newReconciler(b.reconciler.Client)
-			setup := b.pass()
-			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-			b.Expect(made).To(Equal(1))
-			b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
-			b.Expect(setup.Spec.Launch.Nonce).To(Equal("nonce-1"))
-			if job != nil {
-				b.Expect(b.job().UID).To(Equal(job.UID))
-			}
-		})
 	}
 }
 

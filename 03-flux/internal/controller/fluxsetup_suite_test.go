@@ -64,10 +64,7 @@ func (b *bees) makeFlux(spec v1alpha1.FluxSpec) *v1alpha1.Flux {
 
 func (b *bees) applySetup(setup *v1alpha1.FluxSetup) {
 	b.t.Helper()
-	configuration, err := setupConfiguration(setup)
-	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(b.client.Apply(b.ctx, client.ApplyConfigurationFromUnstructured(configuration),
-		client.FieldOwner(fluxFieldOwner), client.ForceOwnership)).To(Succeed())
+	b.Expect(b.client.Apply(b.ctx, configurationOf(setup), client.FieldOwner(fluxFieldOwner), client.ForceOwnership)).To(Succeed())
 }
 
 // change plays the Flux controller, which changes the FluxSetup.

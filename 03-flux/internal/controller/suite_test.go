@@ -42,6 +42,23 @@ func init() {
 type server struct {
 	env      *envtest.Environment
 	auditLog string
+
+	// users is held while a user is added: envtest does not do that for several tests at once.
+	users sync.Mutex
+}
+
+// addUser makes a user of this name known to the API server, and returns how to be that.
+func (s *server) addUser(t *testing.T, name string) *rest.Config {
+	t.Helper()
+	s.users.Lock()
+	defer s.users.Unlock()
+	added, err := s.env.AddUser(envtest.User{Name: name}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(added.Config())
+	config.QPS = -1
+	return config
 }
 
 // startServer starts it when the first test asks for it: the unit tests need none.

@@ -17,14 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -123,8 +121,6 @@ func reducedPod(g *WithT, pod *corev1.Pod) *corev1.Pod {
 func (b *bees) manage() (user string) {
 	b.t.Helper()
 	user = "operator-of-" + b.namespace
-	added, err := apiServer(b.t).env.AddUser(envtest.User{Name: user}, nil)
-	b.Expect(err).NotTo(HaveOccurred())
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
 	b.Expect(err).NotTo(HaveOccurred())
 	var role rbacv1.ClusterRole
@@ -136,11 +132,18 @@ func (b *bees) manage() (user string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})).To(Succeed())
-	restConfig := rest.CopyConfig(added.Config())
-	restConfig.QPS = -1
+	mgr := b.newManager(user)
+	b.Expect(NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr, 2)).To(Succeed())
+	b.startManager(mgr)
+	return user
+}
+
+// newManager is a manager that acts as the user, and that sees the namespace of the test alone.
+func (b *bees) newManager(user string) ctrl.Manager {
+	b.t.Helper()
 	cacheOptions := CacheOptions()
 	cacheOptions.DefaultNamespaces = map[string]cache.Config{b.namespace: {}}
-	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+	mgr, err := ctrl.NewManager(apiServer(b.t).addUser(b.t, user), ctrl.Options{
 		Scheme:     scheme,
 		Cache:      cacheOptions,
 		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
@@ -149,7 +152,11 @@ func (b *bees) manage() (user string) {
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr, 2)).To(Succeed())
+	return mgr
+}
+
+// startManager runs it until the end of the test.
+func (b *bees) startManager(mgr ctrl.Manager) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -161,7 +168,6 @@ func (b *bees) manage() (user string) {
 		cancel()
 		running.Wait()
 	})
-	return user
 }
 
 // becomes waits for a condition to be True.

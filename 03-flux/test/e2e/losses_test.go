@@ -20,7 +20,7 @@ import (
 
 // swiftly is how long after the Job's condition FailureTarget its Flux is Failed: what rank 0 has to say is waited for,
 // for at most 15 seconds. The Job itself is Failed only when all pods are gone.
-const swiftly = 20 * time.Second
+const swiftly = 30 * time.Second
 
 // loss is a way in which a pod goes.
 type loss struct {

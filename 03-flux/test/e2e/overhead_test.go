@@ -42,7 +42,7 @@ var _ = Describe("The operator's overhead", Label(e2e.LabelContainers), func() {
 			timers[1-round%2]()
 			ratios = append(ratios, operated[round].Seconds()/plain[round].Seconds())
 		}
-		fmt.Printf("==> from creation to Complete, hostname on 4 ranks, medians of %d: Job by hand %.2f s, Flux %.2f s, ratio %.2f\n",
+		fmt.Printf("==> from creation to Complete, hostname on 4 ranks, medians of %d: Job by hand %.2f s, Flux %.2f s, ratio of neighbours %.2f\n",
 			rounds, median(plain).Seconds(), median(operated).Seconds(), median(ratios))
 		Expect(median(ratios)).To(BeNumerically("<", overhead), "by hand %s, by the operator %s", plain, operated)
 	})
