@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -123,6 +124,7 @@ func story(t *testing.T, plan crash, port int32) (end, map[string]int) {
 	w.rollOut("cow")
 	w.settle()
 	w.Expect(w.client.Delete(w.ctx, w.service())).To(Succeed())
+	w.awaitFreePort(port + 1)
 	w.settle()
 
 	lolcow = w.get("cow")
@@ -138,11 +140,24 @@ func story(t *testing.T, plan crash, port int32) (end, map[string]int) {
 
 	// The ports of this story are wanted by the next one.
 	w.Expect(w.client.Delete(w.ctx, service)).To(Succeed())
+	w.awaitFreePort(port + 1)
 	return end{
 		spec: lolcow.Spec, status: lolcow.Status,
 		deployment: deployment.Spec, service: service.Spec,
 		children: len(deployments.Items) + len(services.Items),
 	}, transport.seen
+}
+
+// awaitFreePort waits until the API server would give a port to a Service: it frees one a little after it has announced
+// that its Service is gone, and a story must not depend on how long after.
+func (w *world) awaitFreePort(port int32) {
+	probe := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}},
+	}
+	w.Eventually(func() error {
+		return w.client.Create(w.ctx, probe.DeepCopy(), client.DryRunAll)
+	}).WithTimeout(30 * time.Second).Should(Succeed())
 }
 
 // crashing is a reconciler whose every request, reads included, goes through the transport.

@@ -23,6 +23,13 @@ func TestMain(m *testing.M) {
 	if program, isFake := programs[filepath.Base(os.Args[0])]; isFake {
 		os.Exit(program(os.Args))
 	}
+	// A shell cannot trap what was ignored when it was started, and under nohup something is. What this process
+	// catches is as it is by default in those that it starts.
+	for stop := range stopSignals {
+		if signal.Ignored(stop) {
+			signal.Notify(make(chan os.Signal, 1), stop)
+		}
+	}
 	os.Exit(m.Run())
 }
 
