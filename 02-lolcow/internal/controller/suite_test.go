@@ -74,6 +74,8 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		Set("audit-log-path", s.auditLog).
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	if _, err := s.env.Start(); err != nil {
+		// Where it is the CRDs that it does not take, it runs all the same.
+		_ = s.env.Stop()
 		return nil, fmt.Errorf("starting the API server: %w", err)
 	}
 	stopServer = func() {

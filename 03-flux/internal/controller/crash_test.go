@@ -189,6 +189,9 @@ func (o *operator) changeFlux(change func(*v1alpha1.FluxSpec)) {
 // run brings the present attempt to its quorum.
 func (o *operator) run() {
 	o.t.Helper()
+	launch, job := o.setup().Spec.Launch, o.job()
+	o.Expect(launch.JobUID).To(Equal(string(job.UID)))
+	o.Expect(job.Annotations).To(HaveKeyWithValue(annotationNonce, launch.Nonce))
 	o.startPods()
 	o.ready(0, 1)
 	o.settle()
