@@ -26,6 +26,10 @@ const ManualPodAnnotation = "harness.example.com/manual-pod"
 // too soon for a test to annotate it.
 const ManualPodsLabel = "harness.example.com/manual-pods"
 
+// ManualNodeLabel on a Node, with any value, keeps the embedded cluster's hands off a node that a test makes: its
+// status, its lease and what becomes of its pods are the test's to write.
+const ManualNodeLabel = "harness.example.com/manual-node"
+
 //go:embed manual-pods.yaml
 var manualPolicy string
 

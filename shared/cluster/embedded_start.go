@@ -209,7 +209,7 @@ func (p *plane) startKwok(context.Context) error {
 	if err := os.WriteFile(path, stages, 0o600); err != nil {
 		return fmt.Errorf("writing kwok's stages: %w", err)
 	}
-	return p.start("kwok", "--kubeconfig="+kubeconfig, "--manage-all-nodes=true", "--config="+path)
+	return p.start("kwok", "--kubeconfig="+kubeconfig, "--manage-nodes-with-label-selector=!"+ManualNodeLabel, "--config="+path)
 }
 
 // start runs one program in a process group of its own, so that Ctrl-C in a terminal reaches only
@@ -243,5 +243,5 @@ func (p *plane) log(name string) (*os.File, error) {
 // checkout is replaced and not trusted.
 func embeddedHash() string {
 	return hash(config.Get("KUBERNETES_VERSION"), config.Get("ETCD_VERSION"), config.Get("KWOK_VERSION"),
-		string(auditPolicy), fmt.Sprint(apiServerFlags()), config.Get("KWOK_VERSION"), ManualPodAnnotation, manualPolicy)
+		string(auditPolicy), fmt.Sprint(apiServerFlags()), config.Get("KWOK_VERSION"), ManualPodAnnotation, ManualNodeLabel, manualPolicy)
 }

@@ -127,7 +127,7 @@ func (e embeddedTest) comesUpAndIsReused() {
 }
 
 // runsPods creates a Deployment and waits until the simulated nodes have it available, and one in a
-// namespace for manual pods, which has to stay pending.
+// namespace for manual pods, which has to stay pending. A node that is left to the test has to stay as it is.
 func (e embeddedTest) runsPods(c Cluster) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), limit)
@@ -144,6 +144,11 @@ func (e embeddedTest) runsPods(c Cluster) {
 	if _, err := clients.CoreV1().Namespaces().Create(ctx, manual, metav1.CreateOptions{}); err != nil {
 		e.t.Fatal(err)
 	}
+	node := simulatedNode("manual")
+	node.Labels[ManualNodeLabel] = "true"
+	if _, err := clients.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		e.t.Fatal(err)
+	}
 	for _, namespace := range []string{"manual", "default"} {
 		if _, err := clients.AppsV1().Deployments(namespace).Create(ctx, deployment(), metav1.CreateOptions{}); err != nil {
 			e.t.Fatal(err)
@@ -155,6 +160,9 @@ func (e embeddedTest) runsPods(c Cluster) {
 	})
 	if err != nil {
 		e.t.Fatal(err)
+	}
+	if node, err = clients.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{}); err != nil || len(node.Status.Conditions) > 0 {
+		e.t.Errorf("a node that is left to the test has the status %v (%v)", node.Status, err)
 	}
 	err = poll(ctx, "the manual pods to be scheduled", func(ctx context.Context) (bool, error) {
 		pods, err := clients.CoreV1().Pods("manual").List(ctx, metav1.ListOptions{})

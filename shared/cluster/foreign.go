@@ -72,7 +72,7 @@ func (f *foreign) RunsContainers() bool        { return true }
 func (f *foreign) Close(context.Context) error { return nil }
 func (f *foreign) Kubeconfig() string          { return f.rules.GetDefaultFilename() }
 func (f *foreign) LoadImages(context.Context, ...string) (bool, error) {
-	return false, errors.New("the harness cannot load images into a foreign cluster: push the image where the cluster can pull it, and name it with --image")
+	return false, errors.New("the harness cannot load images into a foreign cluster: name a registry that it pulls from, with REGISTRY=HOST:PORT")
 }
 
 func (f *foreign) AuditLog(context.Context) (io.ReadCloser, error) {

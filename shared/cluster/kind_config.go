@@ -48,8 +48,9 @@ failCgroupV1: false
 // holds policy.yaml.
 func kindConfig(policyDir string) *v1alpha4.Cluster {
 	return &v1alpha4.Cluster{
-		TypeMeta:             v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
-		KubeadmConfigPatches: []string{kubeadmPatch, kubeletPatch},
+		TypeMeta:                v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
+		KubeadmConfigPatches:    []string{kubeadmPatch, kubeletPatch},
+		ContainerdConfigPatches: registryPatches,
 		Nodes: []v1alpha4.Node{
 			{
 				Role:        v1alpha4.ControlPlaneRole,
@@ -63,7 +64,7 @@ func kindConfig(policyDir string) *v1alpha4.Cluster {
 
 // kindHash changes with everything that a kind cluster is made from, but for the node image.
 func kindHash() string {
-	return hash(kubeadmPatch, kubeletPatch, string(auditPolicy), fmt.Sprintf("%+v", kindConfig("").Nodes))
+	return hash(kubeadmPatch, kubeletPatch, fmt.Sprint(registryPatches), string(auditPolicy), fmt.Sprintf("%+v", kindConfig("").Nodes))
 }
 
 // writeAuditPolicy puts the policy into a folder that can be mounted into a node.

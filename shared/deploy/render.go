@@ -87,21 +87,32 @@ func copyTree(memory filesys.FileSystem, dir string) error {
 	return nil
 }
 
-// ImageNames returns the names of the images that the stage's kustomizations list, sorted.
-func ImageNames(stageDir string) ([]string, error) {
+// ImageRefs returns the images that the stage's kustomizations list, by name, with the references that these set.
+func ImageRefs(stageDir string) (Images, error) {
 	memory := filesys.MakeFsInMemory()
 	if err := copyTree(memory, filepath.Join(stageDir, "config")); err != nil {
 		return nil, err
 	}
-	var names []string
+	refs := Images{}
 	err := eachKustomization(memory, func(k *types.Kustomization) bool {
 		for _, image := range k.Images {
-			names = append(names, image.Name)
+			refs[image.Name] = reference(image)
 		}
 		return false
 	})
-	slices.Sort(names)
-	return slices.Compact(names), err
+	return refs, err
+}
+
+// reference is the opposite of image.
+func reference(image types.Image) string {
+	ref := cmp.Or(image.NewName, image.Name)
+	switch {
+	case image.Digest != "":
+		return ref + "@" + image.Digest
+	case image.NewTag != "":
+		return ref + ":" + image.NewTag
+	}
+	return ref
 }
 
 func setImages(memory filesys.FileSystem, overlay string, images Images) error {

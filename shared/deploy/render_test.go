@@ -3,6 +3,7 @@ package deploy
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/api/types"
 )
 
 const stage = "testdata/stage"
@@ -116,13 +118,24 @@ func TestRenderOrdersObjects(t *testing.T) {
 	}
 }
 
-func TestImageNames(t *testing.T) {
-	names, err := ImageNames(stage)
+func TestImageRefs(t *testing.T) {
+	refs, err := ImageRefs(stage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"controller", "server"}; !slices.Equal(names, want) {
-		t.Errorf("got %v, want %v", names, want)
+	if want := (Images{"controller": "controller:latest", "server": "server:latest"}); !maps.Equal(refs, want) {
+		t.Errorf("got %v, want %v", refs, want)
+	}
+}
+
+func TestReferenceIsTheOppositeOfImage(t *testing.T) {
+	for _, ref := range []string{"busybox", "busybox:1.37", "k3d-devregistry:5000/busybox", "k3d-devregistry:5000/a/b:v1", "example.com/a@sha256:0123"} {
+		if got := reference(image("name", ref)); got != ref {
+			t.Errorf("%s became %s", ref, got)
+		}
+	}
+	if got := reference(types.Image{Name: "name", NewTag: "v1"}); got != "name:v1" {
+		t.Errorf("an image without a new name is %s", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 
+	"example.com/workbook/shared/deploy"
 	"example.com/workbook/shared/image"
 )
 
@@ -18,4 +19,10 @@ func (e *Env) BuildImage(ctx context.Context, dir, target string) (ref string, e
 // image.Given.
 func (e *Env) LoadImage(ctx context.Context, name string) (ref string, err error) {
 	return image.Given(ctx, e.out, e.Cluster, name)
+}
+
+// PushImages pushes the stage's images to a registry, and returns their references there, for deploy.Render: the
+// operator of a spec that is deployed from a registry. See image.ForRegistry.
+func (e *Env) PushImages(ctx context.Context, registry string) (deploy.Images, error) {
+	return image.ForRegistry(ctx, e.out, e.Cluster, e.Stage.Dir, e.Stage.Images, registry)
 }

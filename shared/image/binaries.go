@@ -23,12 +23,8 @@ func Binary(ctx context.Context, stageDir, name, goos, goarch string) (string, e
 	if err != nil {
 		return "", fmt.Errorf("finding the stage: %w", err)
 	}
-	pkg := "./cmd"
-	if name != manager {
-		pkg = "./cmd/" + name
-	}
 	path := filepath.Join(stageDir, "bin", goos+"-"+goarch, name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./"+packageOf(name))
 	cmd.Dir = stageDir
 	// A stage is built as it is when copied out of the workbook.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
@@ -38,4 +34,12 @@ func Binary(ctx context.Context, stageDir, name, goos, goarch string) (string, e
 		return "", fmt.Errorf("building %s of %s: %w\n%s", name, filepath.Base(stageDir), err, strings.TrimSpace(string(output)))
 	}
 	return path, nil
+}
+
+// packageOf is the folder in a stage that a program is built from.
+func packageOf(name string) string {
+	if name == manager {
+		return "cmd"
+	}
+	return "cmd/" + name
 }

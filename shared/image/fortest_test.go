@@ -39,7 +39,10 @@ echo "$*" >>` + calls + `
 case "$*" in
 "image inspect --format {{.Id}} flux:1") echo sha256:0123456789abcdef0123 ;;
 "image inspect ` + config.Get("KIND_NODE_IMAGE") + `") ;;
+"image inspect --format {{.Id}} busybox:1.37") test -f ${0%/*}/pulled && echo sha256:fedcba9876543210fedc ;;
 "image inspect "*) exit 1 ;;
+"pull busybox:1.37") test ! -f ${0%/*}/offline && touch ${0%/*}/pulled || { echo no such host >&2; exit 1; } ;;
+"push refused.example.com/"*) echo denied >&2; exit 1 ;;
 "version --format {{.Server.Arch}}") echo ` + runtime.GOARCH + ` ;;
 "image ls "*) echo example.com/workbook/given:0123456789ab; echo example.com/workbook/given:older ;;
 esac
@@ -92,7 +95,7 @@ func TestForTestIsOnlyANameWithoutContainers(t *testing.T) {
 func TestForTest(t *testing.T) {
 	calls := fakeEngine(t)
 	dir := newStage(t)
-	dockerfile := "ARG NODE_IMAGE\nFROM ${NODE_IMAGE}\nFROM scratch AS server\n"
+	dockerfile := "ARG NODE_IMAGE\nFROM ${NODE_IMAGE}\nFROM scratch AS server\nCOPY bin/linux-${TARGETARCH}/server /\n"
 	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(dockerfile), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +120,7 @@ func TestReferenceFollowsTheBuildArguments(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, args := range [][]string{nil, {"NODE_IMAGE=a"}, {"NODE_IMAGE=b"}} {
-		ref, err := reference(dir, "server", binary, args...)
+		ref, err := reference(dir, "server", []string{binary}, args...)
 		if err != nil {
 			t.Fatal(err)
 		}

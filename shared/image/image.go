@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"example.com/workbook/shared/config"
@@ -17,10 +16,10 @@ import (
 	"example.com/workbook/shared/step"
 )
 
-// Build makes one target of the stage's Dockerfile and returns its reference. The target has the
-// name of the one program that it copies from bin/linux-${TARGETARCH}/, and the reference's tag is a
-// hash of program, Dockerfile and build arguments (NAME=VALUE): unchanged code gives the same reference
-// and builds nothing.
+// Build makes one target of the stage's Dockerfile and returns its reference, whose tag is a hash of Dockerfile, build
+// arguments (NAME=VALUE) and the programs that the target copies from bin/linux-${TARGETARCH}/: unchanged code gives
+// the same reference and builds nothing. Those programs are the stage's own, and by name what this machine has: such
+// a one has to be static.
 func Build(ctx context.Context, out io.Writer, stageDir, target string, buildArgs ...string) (ref string, err error) {
 	found, err := engine.Find(ctx)
 	if err != nil {
@@ -35,17 +34,21 @@ func Build(ctx context.Context, out io.Writer, stageDir, target string, buildArg
 		return "", err
 	}
 	err = step.Run(ctx, out, fmt.Sprintf("building image %s of %s", target, filepath.Base(stageDir)), func(ctx context.Context) error {
-		binary, err := Binary(ctx, stageDir, target, "linux", arch)
+		own, earlier, err := programsOf(stageDir, target)
 		if err != nil {
 			return err
 		}
-		if ref, err = reference(stageDir, target, binary, buildArgs...); err != nil {
+		binaries, err := programs(ctx, stageDir, arch, own)
+		if err != nil {
+			return err
+		}
+		if ref, err = reference(stageDir, target, binaries, buildArgs...); err != nil {
 			return err
 		}
 		if _, err := run(ctx, found.Name, "image", "inspect", ref); err == nil {
 			return nil
 		}
-		if err := compileEarlier(ctx, stageDir, target, arch); err != nil {
+		if _, err := programs(ctx, stageDir, arch, earlier); err != nil {
 			return err
 		}
 		buildArgs = append([]string{"TARGETARCH=" + arch}, buildArgs...)
@@ -58,29 +61,27 @@ func Build(ctx context.Context, out io.Writer, stageDir, target string, buildArg
 	return ref, err
 }
 
-// compileEarlier compiles the programs of the targets that come before one in the Dockerfile: Docker's
-// older builder makes those too.
-func compileEarlier(ctx context.Context, stageDir, target, arch string) error {
-	targets, err := dockerfileTargets(filepath.Join(stageDir, "Dockerfile"))
-	if err != nil {
-		return err
-	}
-	for _, earlier := range targets[:max(0, slices.Index(targets, target))] {
-		if _, err := Binary(ctx, stageDir, earlier, "linux", arch); err != nil {
-			return err
+// programs puts programs where the Dockerfile expects them, and returns their paths.
+func programs(ctx context.Context, stageDir, arch string, names []string) ([]string, error) {
+	var out []string
+	for _, name := range names {
+		path, err := program(ctx, stageDir, name, arch)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, path)
 	}
-	return nil
+	return out, nil
 }
 
 // reference names an image by its content. The registry is a reserved name: nobody can pull it by
 // mistake.
-func reference(stageDir, target, binary string, buildArgs ...string) (string, error) {
+func reference(stageDir, target string, binaries []string, buildArgs ...string) (string, error) {
 	h := sha256.New()
 	for _, arg := range buildArgs {
 		fmt.Fprintln(h, arg)
 	}
-	for _, path := range []string{filepath.Join(stageDir, "Dockerfile"), binary} {
+	for _, path := range append([]string{filepath.Join(stageDir, "Dockerfile")}, binaries...) {
 		f, err := os.Open(path)
 		if err != nil {
 			return "", fmt.Errorf("hashing image %s: %w", target, err)

@@ -9,7 +9,18 @@ import (
 	"testing"
 )
 
-// newStage writes a stage with one program and returns its folder.
+const dockerfile = `FROM scratch AS server
+COPY bin/linux-${TARGETARCH}/server /
+# FROM scratch AS comment
+from scratch
+COPY x /
+from --platform=linux scratch as manager
+copy --chmod=755 bin/linux-${TARGETARCH}/manager bin/linux-${TARGETARCH}/server /bin/
+FROM scratch AS busybox
+COPY bin/linux-${TARGETARCH}/no-such-program /
+`
+
+// newStage writes a stage with two programs and returns its folder.
 func newStage(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "05-Teapot")
@@ -17,8 +28,8 @@ func newStage(t *testing.T) string {
 		"go.mod":                            "module example.com/teapot\n\ngo 1.26.0\n",
 		"cmd/main.go":                       "package main\n\nfunc main() { println(\"one\") }\n",
 		"cmd/server/run.go":                 "package main\n\nfunc main() { println(\"server\") }\n",
-		"Dockerfile":                        "FROM scratch AS server\nCOPY x /\n# FROM scratch AS comment\nfrom --platform=linux scratch as manager\n",
-		"config/default/kustomization.yaml": "images:\n- name: controller\n  newTag: a\n- name: server\n  newTag: a\n- name: busybox\n  newTag: a\n",
+		"Dockerfile":                        dockerfile,
+		"config/default/kustomization.yaml": "images:\n- name: controller\n  newTag: a\n- name: server\n  newTag: a\n- name: sidecar\n  newTag: a\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -50,7 +61,7 @@ func refs(t *testing.T, dir string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out[name], err = reference(dir, name, binary); err != nil {
+		if out[name], err = reference(dir, name, []string{binary}); err != nil {
 			t.Fatal(err)
 		}
 	}

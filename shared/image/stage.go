@@ -1,15 +1,13 @@
 package image
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"example.com/workbook/shared/cluster"
 	"example.com/workbook/shared/deploy"
@@ -23,8 +21,51 @@ const operatorImage = "controller"
 // ForStage returns a reference for each image of the stage. targets maps the images' names in the
 // configuration to targets of the Dockerfile; nil means what Targets finds. Where containers run,
 // the images are built and loaded into every node that lacks them; elsewhere nothing is built, and
-// the references are only names.
+// the references are only names. An image that this machine has no program for is the one that the
+// configuration names: the engine's, or pulled.
 func ForStage(ctx context.Context, out io.Writer, c cluster.Cluster, stageDir string, targets map[string]string) (deploy.Images, error) {
+	images, err := made(ctx, out, c, stageDir, targets)
+	if err != nil || !c.RunsContainers() {
+		return images, err
+	}
+	err = step.Run(ctx, out, "loading the images into the nodes that lack them", func(ctx context.Context) error {
+		_, err := c.LoadImages(ctx, slices.Collect(maps.Values(images))...)
+		return err
+	})
+	return images, err
+}
+
+// ForRegistry is ForStage for nodes that pull: the images are pushed to a registry, under names that
+// begin with its own, such as k3d-devregistry:5000, and are loaded nowhere.
+func ForRegistry(ctx context.Context, out io.Writer, c cluster.Cluster, stageDir string, targets map[string]string, registry string) (deploy.Images, error) {
+	prefix, err := registryPrefix(registry)
+	if err != nil {
+		return nil, err
+	}
+	images, err := made(ctx, out, c, stageDir, targets)
+	if err != nil {
+		return nil, err
+	}
+	pushed := deploy.Images{}
+	for name, ref := range images {
+		pushed[name] = prefix + "/" + lastPart(ref)
+	}
+	if !c.RunsContainers() {
+		return pushed, nil
+	}
+	err = step.Run(ctx, out, "pushing the images to "+prefix, func(ctx context.Context) error {
+		for name, ref := range images {
+			if err := push(ctx, ref, pushed[name]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return pushed, err
+}
+
+// made has the engine of this machine have the images of a stage.
+func made(ctx context.Context, out io.Writer, c cluster.Cluster, stageDir string, targets map[string]string) (deploy.Images, error) {
 	stageDir, err := filepath.Abs(stageDir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the stage: %w", err)
@@ -40,56 +81,37 @@ func ForStage(ctx context.Context, out io.Writer, c cluster.Cluster, stageDir st
 			images[name] = repository(stageDir, target) + ":not-built"
 			continue
 		}
-		if images[name], err = Build(ctx, out, stageDir, target); err != nil {
+		ref, err := Build(ctx, out, stageDir, target)
+		if errors.Is(err, errNoProgram) {
+			ref, err = substitute(ctx, out, stageDir, name, target, err)
+		}
+		if err != nil {
 			return nil, err
 		}
+		images[name] = ref
 	}
-	if !c.RunsContainers() {
-		return images, nil
-	}
-	err = step.Run(ctx, out, "loading the images into the nodes that lack them", func(ctx context.Context) error {
-		_, err := c.LoadImages(ctx, slices.Collect(maps.Values(images))...)
-		return err
-	})
-	return images, err
+	return images, nil
 }
 
 // Targets maps the images that a stage's configuration lists to the targets of its Dockerfile that
 // make them. An image that no target makes is left out.
 func Targets(stageDir string) (map[string]string, error) {
-	names, err := deploy.ImageNames(stageDir)
+	refs, err := deploy.ImageRefs(stageDir)
 	if err != nil {
 		return nil, err
 	}
-	known, err := dockerfileTargets(filepath.Join(stageDir, "Dockerfile"))
+	known, err := readTargets(stageDir)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
-	for _, name := range names {
-		target := name
+	for name := range refs {
+		want := name
 		if name == operatorImage {
-			target = manager
+			want = manager
 		}
-		if slices.Contains(known, target) {
-			out[name] = target
-		}
-	}
-	return out, nil
-}
-
-// dockerfileTargets returns the names after AS in the FROM lines.
-func dockerfileTargets(path string) ([]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the Dockerfile: %w", err)
-	}
-	defer f.Close()
-	var out []string
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		words := strings.Fields(lines.Text())
-		if len(words) >= 4 && strings.EqualFold(words[0], "FROM") && strings.EqualFold(words[len(words)-2], "AS") {
-			out = append(out, words[len(words)-1])
+		if slices.ContainsFunc(known, func(t target) bool { return t.name == want }) {
+			out[name] = want
 		}
 	}
 	return out, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -42,6 +43,9 @@ func init() {
 type server struct {
 	env      *envtest.Environment
 	auditLog string
+
+	// mapper has asked the API server once for what it serves: a test that asked again would wait a second for it.
+	mapper meta.RESTMapper
 
 	// users is held while a user is added: envtest does not do that for several tests at once.
 	users sync.Mutex
@@ -80,6 +84,8 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		return nil, err
 	}
 	s.env.ControlPlane.GetAPIServer().Configure().
+		// A list out of the watch cache waits until the cache is known to be current: 20 ms, and these tests list often.
+		Set("watch-cache-sizes", "pods#0").
 		Set("audit-policy-file", policy).
 		Set("audit-log-path", s.auditLog).
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
@@ -94,6 +100,11 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
+	c, err := client.New(s.env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	s.mapper = c.RESTMapper()
 	return s, nil
 })
 
@@ -130,9 +141,10 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	config := rest.CopyConfig(apiServer(t).env.Config)
+	server := apiServer(t)
+	config := rest.CopyConfig(server.env.Config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: server.mapper})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,9 +19,10 @@ import (
 
 // stage is what the commands that work on one stage are told.
 type stage struct {
-	dir     string
-	overlay string
-	images  []string
+	dir      string
+	overlay  string
+	images   []string
+	registry string
 }
 
 func (s *stage) flags(cmd *cobra.Command) {
@@ -35,6 +37,8 @@ func (s *stage) overlayFlag(cmd *cobra.Command) {
 func (s *stage) imageFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&s.images, "image", nil,
 		"NAME=REF uses an image that exists, NAME=target:TARGET builds a target of the Dockerfile; what is not named is found; repeatable")
+	cmd.Flags().StringVar(&s.registry, "registry", "",
+		"HOST:PORT: push the images that are built there, for the cluster to pull, instead of loading them into the nodes")
 }
 
 // open checks the stage's folder. Makefiles call the harness from its own folder, so a relative
@@ -72,12 +76,19 @@ func (s *stage) resolve(ctx context.Context, cmd *cobra.Command, c cluster.Clust
 		delete(targets, name)
 		existing[name] = ref
 	}
-	images, err := image.ForStage(ctx, cmd.OutOrStdout(), c, s.dir, targets)
+	images, err := s.build(ctx, cmd.OutOrStdout(), c, targets)
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(images, existing)
 	return images, nil
+}
+
+func (s *stage) build(ctx context.Context, out io.Writer, c cluster.Cluster, targets map[string]string) (deploy.Images, error) {
+	if s.registry != "" {
+		return image.ForRegistry(ctx, out, c, s.dir, targets, s.registry)
+	}
+	return image.ForStage(ctx, out, c, s.dir, targets)
 }
 
 // target is the cluster to change: a foreign one that was allowed by name, else the harness's own,

@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// RestartNode stops the machine of a node and starts it again, as a reboot does: what runs there ends, and its kubelet
+// starts it anew. It returns when the machine is up, which is before its node is ready again.
+func RestartNode(ctx context.Context, c Cluster, node string) error {
+	k, isKind := c.(*kindCluster)
+	if !isKind {
+		return errNoMachine
+	}
+	n, err := k.node(node)
+	if err != nil {
+		return err
+	}
+	output, err := exec.CommandContext(ctx, k.engine.Name, "restart", n.String()).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("restarting node %s: %w: %s", node, err, strings.TrimSpace(string(output)))
+	}
+	return nil
+}
+
+// RestartKubelet restarts the kubelet of a node, and nothing else there. If somebody has deleted its Node object, the
+// kubelet makes another: the node joins again.
+func RestartKubelet(ctx context.Context, c Cluster, node string) error {
+	k, isKind := c.(*kindCluster)
+	if !isKind {
+		return errNoMachine
+	}
+	n, err := k.node(node)
+	if err != nil {
+		return err
+	}
+	var stderr bytes.Buffer
+	if err := n.CommandContext(ctx, "systemctl", "restart", "kubelet").SetStderr(&stderr).Run(); err != nil {
+		return fmt.Errorf("restarting the kubelet of %s: %w: %s", node, err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return nil
+}
+
+var errNoMachine = errors.New("restarting a node: the harness reaches the nodes of its own kind clusters only")
