@@ -164,7 +164,14 @@ func (e embeddedTest) runsPods(c Cluster) {
 	if node, err = clients.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{}); err != nil || len(node.Status.Conditions) > 0 {
 		e.t.Errorf("a node that is left to the test has the status %v (%v)", node.Status, err)
 	}
-	err = poll(ctx, "the manual pods to be scheduled", func(ctx context.Context) (bool, error) {
+	if err := poll(ctx, "the manual pods to be scheduled", e.manualPods(clients)); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// manualPods tells whether the pods that are left to the test are on nodes. They must not have got any further.
+func (e embeddedTest) manualPods(clients kubernetes.Interface) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
 		pods, err := clients.CoreV1().Pods("manual").List(ctx, metav1.ListOptions{})
 		if err != nil || len(pods.Items) != 3 {
 			return false, err
@@ -178,9 +185,6 @@ func (e embeddedTest) runsPods(c Cluster) {
 			}
 		}
 		return true, nil
-	})
-	if err != nil {
-		e.t.Fatal(err)
 	}
 }
 

@@ -38,10 +38,14 @@ apiServer:
   - {name: audit-log, hostPath: ` + auditLogDir + `, mountPath: ` + auditLogDir + `, readOnly: false, pathType: DirectoryOrCreate}
 `
 
-// kubeletPatch lets the kubelet start on a host that still has cgroup v1; others do not notice.
+// kubeletPatch lets the kubelet start on a host that still has cgroup v1; others do not notice. And it lets pods use
+// an image that was loaded into the node, also where the same image was pulled from a registry before: unasked, the
+// kubelet takes it for the registry's then, and wants to see every pod's right to it by pulling.
+// See https://kubernetes.io/docs/concepts/containers/images/#ensureimagepullcredentialverification.
 const kubeletPatch = `
 kind: KubeletConfiguration
 failCgroupV1: false
+imagePullCredentialsVerificationPolicy: NeverVerify
 `
 
 // kindConfig is one control plane and two workers. policyDir is a folder of this machine that
