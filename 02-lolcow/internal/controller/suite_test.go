@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -52,7 +52,7 @@ type server struct {
 	auditLog string
 
 	// mapper has asked the API server once for what it serves: a test that asked again would wait a second for it.
-	mapper meta.RESTMapper
+	mapper apimeta.RESTMapper
 }
 
 // startServer starts it when the first test asks for it: the unit tests need none.

@@ -13,7 +13,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -45,7 +45,7 @@ type server struct {
 	auditLog string
 
 	// mapper has asked the API server once for what it serves: a test that asked again would wait a second for it.
-	mapper meta.RESTMapper
+	mapper apimeta.RESTMapper
 
 	// users is held while a user is added: envtest does not do that for several tests at once.
 	users sync.Mutex
