@@ -1,0 +1,23 @@
+package v1alpha1
+
+// What the pods of a Goop's workers bear, beside the recommended labels app.kubernetes.io/….
+const (
+	// LabelGoop is the name of the Goop, on everything that is made for it.
+	LabelGoop = "goop.example.com/goop"
+
+	// LabelRound is the number, from 0, of the worker among those on its node.
+	LabelRound = "goop.example.com/round"
+
+	// LabelRole says what a pod is for: RoleWork or RoleCleanup.
+	LabelRole = "goop.example.com/role"
+
+	// RoleWork is the work, spec.cmd.
+	RoleWork = "work"
+
+	// RoleCleanup is the cleanup, spec.cleanupCmd.
+	RoleCleanup = "cleanup"
+
+	// WorkContainer is the init container in which the command runs. When it has terminated the worker is finished,
+	// and its termination message is the record of how. Its log is the output.
+	WorkContainer = "work"
+)

@@ -1,0 +1,205 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+)
+
+// names are those of n nodes.
+func names(n int) []string {
+	nodes := make([]string, n)
+	for i := range nodes {
+		nodes[i] = fmt.Sprintf("node-%d", i)
+	}
+	return nodes
+}
+
+// placesOf are those that rounds list.
+func placesOf(rounds []Round) map[Place]bool {
+	places := map[Place]bool{}
+	for _, round := range rounds {
+		for _, node := range round.Nodes {
+			places[Place{node, round.Number}] = true
+		}
+	}
+	return places
+}
+
+// drawPlaces draws a subset of places.
+func drawPlaces(t *rapid.T, from map[Place]bool, label string) map[Place]bool {
+	drawn := map[Place]bool{}
+	for _, place := range sorted(from) {
+		if rapid.Bool().Draw(t, fmt.Sprint(label, place)) {
+			drawn[place] = true
+		}
+	}
+	return drawn
+}
+
+func sorted(places map[Place]bool) []Place {
+	return slices.SortedFunc(maps.Keys(places), func(a, b Place) int { return compare(a, b) })
+}
+
+func compare(a, b Place) int {
+	if a.Node != b.Node {
+		return slices.Compare([]string{a.Node}, []string{b.Node})
+	}
+	return a.Round - b.Round
+}
+
+// drawInput draws any input at all, also such as no life of a Goop leads to. The nodes are few, so that their rounds
+// run out.
+func drawInput(t *rapid.T) Input {
+	place := rapid.Custom(func(t *rapid.T) Place {
+		return Place{rapid.SampledFrom(names(4)).Draw(t, "node"), rapid.IntRange(0, v1alpha1.MaxRounds-1).Draw(t, "round")}
+	})
+	places := rapid.MapOfN(place, rapid.Bool(), 0, 100)
+	return Input{
+		JobCount: new(rapid.Int32Range(1, 150).Draw(t, "jobs")),
+		Eligible: rapid.SliceOfN(rapid.SampledFrom(names(4)), 0, 6).Draw(t, "eligible"),
+		Placed:   places.Draw(t, "placed"), Finished: places.Draw(t, "finished"), Kept: places.Draw(t, "kept"),
+		Narrow: rapid.IntRange(0, 4).Draw(t, "narrow") == 4,
+	}
+}
+
+// expectSound checks what holds of every plan, and returns its places.
+func expectSound(t *rapid.T, in Input) map[Place]bool {
+	t.Helper()
+	rounds, err := For(in)
+	expectRounds(t, rounds)
+	places := placesOf(rounds)
+	open := 0
+	for place := range places {
+		switch {
+		case kept(in, place):
+		case in.Finished[place]:
+			t.Fatalf("%v is recorded, has no pod, and is placed", place)
+		case in.Narrow || !slices.Contains(in.Eligible, place.Node):
+			t.Fatalf("%v is placed, though narrow is %t, on one of %v", place, in.Narrow, in.Eligible)
+		default:
+			open++
+		}
+	}
+	for place := range in.Placed {
+		if kept(in, place) && !places[place] {
+			t.Fatalf("%v has a pod that lives, and is not kept", place)
+		}
+	}
+	left := max(0, int(*in.JobCount)-count(in.Finished))
+	if err == nil && !in.Narrow && open != left {
+		t.Fatalf("%d are placed, %d are left", open, left)
+	}
+	expectStable(t, in, rounds, err)
+	return places
+}
+
+// kept tells whether a place is recorded, and stays for its pod.
+func kept(in Input, place Place) bool {
+	return in.Finished[place] && in.Kept[place] && in.Placed[place]
+}
+
+// expectRounds checks that there are such rounds.
+func expectRounds(t *rapid.T, rounds []Round) {
+	t.Helper()
+	if !slices.IsSortedFunc(rounds, func(a, b Round) int { return a.Number - b.Number }) {
+		t.Fatalf("the rounds are not sorted: %v", rounds)
+	}
+	for _, round := range rounds {
+		if round.Number < 0 || round.Number >= v1alpha1.MaxRounds || round.Everywhere || len(round.Nodes) == 0 || !slices.IsSorted(round.Nodes) {
+			t.Fatalf("there is no such round: %v", round)
+		}
+	}
+}
+
+// expectStable checks that the plan of a plan is the same, and that it does not depend on the order of the nodes.
+func expectStable(t *rapid.T, in Input, rounds []Round, err error) {
+	t.Helper()
+	in.Eligible = rapid.Permutation(in.Eligible).Draw(t, "order")
+	if again, errAgain := For(in); !reflect.DeepEqual(again, rounds) || !reflect.DeepEqual(errAgain, err) {
+		t.Fatalf("the same in another order is %v, %v, and was %v, %v", again, errAgain, rounds, err)
+	}
+	in.Placed = placesOf(rounds)
+	if again, errAgain := For(in); !reflect.DeepEqual(again, rounds) || !reflect.DeepEqual(errAgain, err) {
+		t.Fatalf("applied to its own result it is %v, %v, and was %v, %v", again, errAgain, rounds, err)
+	}
+}
+
+func TestEveryPlanIsSound(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		expectSound(t, in)
+		_, err := For(in)
+		nodes := len(slices.Compact(slices.Sorted(slices.Values(in.Eligible))))
+		var tooMany *TooManyRoundsError
+		switch {
+		case in.Narrow && err != nil:
+			t.Fatalf("there is nothing to be placed, and yet: %v", err)
+		case errors.Is(err, ErrNoEligibleNodes) != (!in.Narrow && nodes == 0 && int(*in.JobCount) > count(in.Finished)):
+			t.Fatalf("%d nodes are eligible, %d of %d workers have finished: %v", nodes, count(in.Finished), *in.JobCount, err)
+		case errors.As(err, &tooMany) && int(*in.JobCount) <= v1alpha1.MaxRounds*nodes:
+			t.Fatalf("%d workers fit on %d nodes, and yet: %v", *in.JobCount, nodes, err)
+		case errors.As(err, &tooMany) && (tooMany.Excess <= 0 || tooMany.Nodes != nodes):
+			t.Fatalf("%+v, of %d nodes", *tooMany, nodes)
+		}
+	})
+}
+
+// What is added goes where the fewest are, and what is taken away comes from where the most are. Never both.
+func TestOnlyTheExtremesChange(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		rounds, err := For(in)
+		if in.Narrow || err != nil {
+			t.Skip()
+		}
+		placed := placesOf(rounds)
+		load := map[string]int{}
+		for place := range all(placed, trueOf(in.Finished)) {
+			load[place.Node]++
+		}
+		added := without(placed, in.Placed)
+		for place := range added {
+			for _, other := range in.Eligible {
+				if load[place.Node] > load[other]+1 {
+					t.Fatalf("%v was added though %s has only %d", place, other, load[other])
+				}
+			}
+		}
+		removed := without(without(trueOf(in.Placed), placed), in.Finished)
+		maps.DeleteFunc(removed, func(place Place, _ bool) bool { return !slices.Contains(in.Eligible, place.Node) })
+		for place := range removed {
+			for other := range without(placed, in.Finished) {
+				if load[other.Node] > load[place.Node]+1 {
+					t.Fatalf("%v was taken away though %s has %d", place, other.Node, load[other.Node])
+				}
+			}
+		}
+		if len(added) > 0 && len(removed) > 0 {
+			t.Fatalf("%v was moved to %v", removed, added)
+		}
+	})
+}
+
+// without is the places that are not among others.
+func without(places, others map[Place]bool) map[Place]bool {
+	rest := maps.Clone(places)
+	maps.DeleteFunc(rest, func(place Place, _ bool) bool { return others[place] })
+	return rest
+}
+
+// trueOf is the places that count.
+func trueOf(places map[Place]bool) map[Place]bool {
+	found := maps.Clone(places)
+	maps.DeleteFunc(found, func(_ Place, is bool) bool { return !is })
+	return found
+}

@@ -1,0 +1,184 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/plan"
+)
+
+// The first fields of lines.
+const (
+	startLetter  = "s"
+	beginLetter  = "b"
+	finishLetter = "f"
+)
+
+// notStarted stands for the time in a line of startLetter.
+const notStarted = "-"
+
+// shownLine is how many bytes of a line an error shows.
+const shownLine = 80
+
+// LineError is a line that no record has: somebody has edited it.
+type LineError struct {
+	// Shard is the number of the shard, from 0, and Line that of the line in it, from 1 as in an editor.
+	Shard, Line int
+	// Text is the line, Reason what is wrong with it.
+	Text, Reason string
+}
+
+func (e *LineError) Error() string {
+	text := e.Text
+	if len(text) > shownLine {
+		text = strings.ToValidUTF8(text[:shownLine], "") + "…"
+	}
+	return fmt.Sprintf("shard %d, line %d: %q: %s", e.Shard, e.Line, text, e.Reason)
+}
+
+// MissingShardError is a shard that is not there, though a later one is: somebody has deleted it.
+type MissingShardError struct {
+	// Shard is the number of the shard, from 0.
+	Shard int
+}
+
+func (e *MissingShardError) Error() string {
+	return fmt.Sprintf("shard %d is missing, and what it recorded is not known", e.Shard)
+}
+
+// Read reads the texts of shards by their number; of none, it makes an empty record. The error is a *LineError or a
+// *MissingShardError, and then there is no record: the shards are to be left as they are until somebody has mended
+// them, as a record that was made of the rest would have work run again.
+func Read(shards map[int]string) (*Record, error) {
+	lines := 0
+	for text := range maps.Values(shards) {
+		lines += strings.Count(text, "\n")
+	}
+	r := &Record{Begun: map[string]bool{}, Finished: make(map[plan.Place]bool, lines), changed: len(shards)}
+	for number := range len(shards) {
+		text, found := shards[number]
+		if !found {
+			return nil, &MissingShardError{Shard: number}
+		}
+		if err := r.readShard(number, text); err != nil {
+			return nil, err
+		}
+		r.shards = append(r.shards, []byte(text))
+	}
+	return r, nil
+}
+
+func (r *Record) readShard(number int, text string) error {
+	count := 0
+	for line := range strings.Lines(text) {
+		count++
+		line, whole := strings.CutSuffix(line, "\n")
+		err := errNoEnd
+		if whole {
+			err = r.readLine(line)
+		}
+		if err != nil {
+			return &LineError{Shard: number, Line: count, Text: line, Reason: err.Error()}
+		}
+	}
+	return nil
+}
+
+// What is wrong with a line.
+var (
+	errNoEnd    = errors.New("the line has no end: its rest may be lost")
+	errLetter   = errors.New("a line begins with s, b or f and a space")
+	errTime     = errors.New("after s comes a time as in 2026-01-02T15:04:05Z, or -")
+	errNode     = errors.New("the second field is to be the name of a node")
+	errFields   = errors.New("after f come a node, a round, an exit code, tries and perhaps an output")
+	errRound    = fmt.Errorf("the round is to be a number from 0 to %d", v1alpha1.MaxRounds-1)
+	errExitCode = errors.New("the exit code is to be a number")
+	errTries    = errors.New("the tries are to be a number")
+	errOutput   = errors.New("the output is to be quoted as in Go")
+	errTwice    = errors.New("this worker is recorded twice")
+)
+
+func (r *Record) readLine(line string) error {
+	letter, rest, _ := strings.Cut(line, " ")
+	switch letter {
+	case startLetter:
+		return r.readStart(rest)
+	case beginLetter:
+		if !isName(rest) {
+			return errNode
+		}
+		r.Begun[rest] = true
+		return nil
+	case finishLetter:
+		f, err := parseFinish(rest)
+		if err != nil {
+			return err
+		}
+		if r.Finished[f.Place] {
+			return errTwice
+		}
+		r.count(f)
+		return nil
+	}
+	return errLetter
+}
+
+func (r *Record) readStart(text string) error {
+	if text == notStarted {
+		r.Started = time.Time{}
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return errTime
+	}
+	r.Started = at.UTC().Truncate(time.Second)
+	return nil
+}
+
+// parseFinish reads what comes after finishLetter.
+func parseFinish(text string) (Finish, error) {
+	node, text, _ := strings.Cut(text, " ")
+	roundText, text, _ := strings.Cut(text, " ")
+	exitText, text, complete := strings.Cut(text, " ")
+	triesText, output, hasOutput := strings.Cut(text, " ")
+	round, errRoundText := strconv.ParseUint(roundText, 10, 8)
+	exitCode, errExitText := strconv.ParseInt(exitText, 10, 32)
+	tries, errTriesText := strconv.ParseInt(triesText, 10, 32)
+	switch {
+	case !complete:
+		return Finish{}, errFields
+	case !isName(node):
+		return Finish{}, errNode
+	case errRoundText != nil || round >= v1alpha1.MaxRounds:
+		return Finish{}, errRound
+	case errExitText != nil:
+		return Finish{}, errExitCode
+	case errTriesText != nil:
+		return Finish{}, errTries
+	}
+	f := Finish{Place: plan.Place{Node: node, Round: int(round)}, ExitCode: int32(exitCode), Tries: int32(tries)}
+	if !hasOutput {
+		return f, nil
+	}
+	var err error
+	if f.Output, err = strconv.Unquote(output); err != nil || output[0] != '"' {
+		return Finish{}, errOutput
+	}
+	return f, nil
+}
+
+// isName tells whether a text can be the name of a node: of these characters, or the API server would not have it.
+func isName(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return text != ""
+}
