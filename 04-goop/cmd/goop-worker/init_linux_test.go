@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// As process 1, a worker is given the processes that lost their parents, and has to wait for them.
+func TestAsProcess1(t *testing.T) {
+	p := newPlace(t)
+	// Each ( … & ) leaves a process without a parent that ends at once.
+	cmd := p.command(t, "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do (true &); (true &); (true &); done; sleep .3; echo $$ orphaned; sleep 1; exit 9")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWPID | syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	probe := p.command(t, "--help")
+	probe.SysProcAttr = cmd.SysProcAttr
+	if err := probe.Run(); err != nil {
+		t.Skipf("this machine gives nobody a process 1 of their own: %v", err)
+	}
+	if line := started(t, cmd); !strings.HasSuffix(line, "orphaned") || len(line) > len("999 orphaned") {
+		t.Errorf("the command says %q: it is in no namespace of its own", line)
+	}
+	if zombies := zombiesOf(t, cmd.Process.Pid); len(zombies) > 0 {
+		t.Errorf("nobody waited for %q", zombies)
+	}
+	start := time.Now()
+	if err := cmd.Wait(); err != nil || time.Since(start) > 5*time.Second {
+		t.Errorf("ended after %s: %v", time.Since(start), err)
+	}
+	if record := p.record(t); record.ExitCode != 9 || record.Tries != 1 {
+		t.Errorf("got %+v", record)
+	}
+}
+
+// zombiesOf are the children of a process that have ended and were not waited for.
+func zombiesOf(t *testing.T, parent int) []string {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zombies []string
+	for _, path := range stats {
+		text, _ := os.ReadFile(path) // it may have ended meanwhile
+		_, state, _ := strings.Cut(string(text), ") ")
+		if strings.HasPrefix(state, fmt.Sprintf("Z %d ", parent)) {
+			zombies = append(zombies, path)
+		}
+	}
+	return zombies
+}

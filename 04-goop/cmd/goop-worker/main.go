@@ -1,0 +1,97 @@
+// Command goop-worker does the work in the pods of a Goop. It is in the operator's image; the first container of a pod
+// copies it to where the second, of another image, runs it, and the third does nothing with it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"example.com/workbook/04-goop/internal/worker"
+)
+
+const usage = `goop-worker install PATH
+	copies this program to PATH
+goop-worker pause
+	does nothing until it is told to end
+goop-worker [flags] -- PROGRAM [ARGUMENT…]
+	runs a program, again if it fails, writes down how it ended, and exits with 0 when that is written.
+	Where it is written down already, the program is not run again.
+`
+
+// exitUsage is the exit code for a command line that makes no sense.
+const exitUsage = 2
+
+// endSignals are those by which containers are told to end: an image may name another than SIGTERM.
+var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(args []string) int {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, endSignals...)
+	// A reader of the output that is gone is an error of a write, and not the end of the worker. Ignoring the
+	// signal would do as much, but the command would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	if len(args) == 2 && args[0] == "install" {
+		return exitCode(worker.Install(args[1]))
+	}
+	if len(args) == 1 && args[0] == "pause" {
+		<-signals
+		return 0
+	}
+	w := &worker.Worker{Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals}
+	if err := parse(w, args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		fmt.Fprintf(os.Stderr, "goop-worker: %v; goop-worker --help tells more\n", err)
+		return exitUsage
+	}
+	return exitCode(w.Run())
+}
+
+func parse(w *worker.Worker, args []string) error {
+	flags := flag.NewFlagSet("goop-worker", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&w.Retries, "retries", 0, "how often the program is tried again if it does not end with 0")
+	flags.StringVar(&w.Dir, "dir", worker.DefaultDir, "the folder for the record and the number of tries")
+	flags.StringVar(&w.Termination, "termination-log", worker.DefaultTermination, "the file that the record is repeated in")
+	flags.DurationVar(&w.Pause, "pause", worker.DefaultPause, "the pause before the second try; each further one is longer by as much")
+	flags.DurationVar(&w.Grace, "grace", worker.DefaultGrace, "how long the program may take to end after a signal")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(os.Stdout, usage)
+			flags.SetOutput(os.Stdout)
+			flags.PrintDefaults()
+		}
+		return err
+	}
+	w.Command = flags.Args()
+	switch {
+	case len(w.Command) == 0 || w.Command[0] == "":
+		return errors.New("no program is named")
+	case w.Retries < 0:
+		return fmt.Errorf("--retries=%d: it cannot be negative", w.Retries)
+	}
+	return nil
+}
+
+// exitCode says why the worker ends without a record.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "goop-worker: %v\n", err)
+	if stopped := (*worker.Stopped)(nil); errors.As(err, &stopped) {
+		return 128 + int(stopped.Signal)
+	}
+	return 1
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// started waits until the command has written its first line.
+func started(t *testing.T, cmd *exec.Cmd) (line string) {
+	t.Helper()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err = bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// gone waits until a process has ended.
+func gone(t *testing.T, pid string) {
+	t.Helper()
+	number, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		status, _ := os.ReadFile("/proc/" + pid + "/stat")
+		if errors.Is(syscall.Kill(number, 0), syscall.ESRCH) || strings.Contains(string(status), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %s is left", pid)
+		}
+	}
+}
+
+func noRecord(t *testing.T, p place) {
+	t.Helper()
+	for _, path := range []string{p.message, filepath.Join(p.dir, "record")} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is there: %v", path, err)
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	t.Run("reach the command and its children, and leave no record", func(t *testing.T) {
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
+			p := newPlace(t)
+			cmd := p.command(t, "--retries=3", "--", "sh", "-c", "trap 'echo told >"+p.dir+"/told; exit 0' TERM INT QUIT; sleep 1000 & echo $!; wait")
+			child := started(t, cmd)
+			endBy(t, cmd, signal, 128+int(signal))
+			if _, err := os.Stat(filepath.Join(p.dir, "told")); err != nil {
+				t.Errorf("%s: the command was not told: %v", signal, err)
+			}
+			gone(t, child)
+			noRecord(t, p)
+		}
+	})
+	t.Run("a command that does not mind is killed", func(t *testing.T) {
+		p := newPlace(t)
+		cmd := p.command(t, "--retries=3", "--grace=200ms", "--", "sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1000; done")
+		pid := started(t, cmd)
+		endBy(t, cmd, syscall.SIGTERM, 143)
+		gone(t, pid)
+		noRecord(t, p)
+	})
+	t.Run("end the pause between two tries", func(t *testing.T) {
+		p := newPlace(t)
+		cmd := p.command(t, "--retries=3", "--pause=1h", "--", "sh", "-c", "echo ran; exit 1")
+		started(t, cmd)
+		time.Sleep(200 * time.Millisecond)
+		endBy(t, cmd, syscall.SIGTERM, 143)
+		noRecord(t, p)
+	})
+}
+
+// What a command leaves behind keeps neither its worker nor the pipe.
+func TestWhatACommandLeaves(t *testing.T) {
+	for name, script := range map[string]string{
+		"in its group":            "sleep 1000 & echo $!",
+		"in its group, no mind":   "(trap '' HUP TERM; sleep 1000) & echo $!",
+		"in a session of its own": "setsid sleep 1000 & echo $!",
+		"that goes on writing":    "setsid yes & echo $!",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			start := time.Now()
+			got := finish(t, p.command(t, "--", "sh", "-c", script+"; sleep .2; exit 6"))
+			if took := time.Since(start); got.code != 0 || took > 5*time.Second {
+				t.Errorf("got %d after %s", got.code, took)
+			}
+			if record := p.record(t); record.ExitCode != 6 {
+				t.Errorf("got %+v", record)
+			}
+			pid := strings.TrimSpace(strings.ReplaceAll(got.stdout, "y\n", ""))
+			if strings.Contains(script, "setsid") {
+				// In a container it ends with the container.
+				if number, err := strconv.Atoi(pid); err != nil {
+					t.Error(err)
+				} else if err := syscall.Kill(number, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+					t.Error(err)
+				}
+			}
+			gone(t, pid)
+		})
+	}
+}
+
+// What the command wrote is passed on to a reader who takes its time, also when the command is over.
+func TestASlowReader(t *testing.T) {
+	p := newPlace(t)
+	cmd := p.command(t, "--", "sh", "-c", "head -c 300000 /dev/zero")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1500 * time.Millisecond) // longer than the worker waits for a silent pipe
+	total := int64(0)
+	for {
+		n, err := io.CopyN(io.Discard, stdout, 50000)
+		total += n
+		if err != nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := cmd.Wait(); err != nil || total != 300000 {
+		t.Errorf("got %d bytes, error %v", total, err)
+	}
+}
+
+func TestOneGibibyteInBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves 1 GiB")
+	}
+	p := newPlace(t)
+	cmd := p.command(t, "--", "sh", "-c", "head -c 1073741824 /dev/zero; printf end; sleep 1000")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const size = 1<<30 + int64(len("end"))
+	if _, err := io.CopyN(io.Discard, stdout, size); err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		t.Skipf("no way to know its memory: %v", err)
+	}
+	_, text, _ := strings.Cut(string(status), "VmHWM:")
+	peak := 0
+	if _, err := fmt.Sscan(text, &peak); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes passed on with at most %d KiB of memory", size, peak)
+	if peak > 32<<10 {
+		t.Errorf("it took %d KiB of memory", peak)
+	}
+	endBy(t, cmd, syscall.SIGTERM, 143)
+}

@@ -1,0 +1,27 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Install copies the running program to a path, for a container of another image to run it. It may be called again
+// while the copy runs: the copy is replaced, not written over.
+func Install(path string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the program itself: %w", err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		return fmt.Errorf("reading the program itself: %w", err)
+	}
+	if err := writeSynced(path+".new", program, 0o755); err != nil {
+		return fmt.Errorf("installing the program: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("installing the program: %w", err)
+	}
+	return syncDir(filepath.Dir(path))
+}
