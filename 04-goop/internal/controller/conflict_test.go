@@ -1,0 +1,174 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/plan"
+	"example.com/workbook/04-goop/internal/record"
+)
+
+// An object that is not the Goop's has the name that it needs: it is left as it is, and the rest is done.
+func TestNameConflict(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	other := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace, UID: "other"}, Spec: f.spec()}
+	foreign := desiredRound(other, plan.Round{Number: 1}, testImages)
+	foreign.OwnerReferences = nil
+	f.Expect(f.client.Create(f.ctx, foreign)).To(Succeed())
+	before := f.daemonSets()["job-1"]
+	f.create(workers(3))
+	running := f.expectNotRunning(v1alpha1.ReasonNameConflict)
+	f.Expect(running.Message).To(Equal("DaemonSet job-1 exists and does not belong to this Goop: it is left as it is"))
+	f.Expect(f.daemonSets()["job-1"]).To(Equal(before))
+	f.Expect(f.places()).To(Equal([]string{"a/0", "b/0"}), "the other rounds are made")
+	f.expectRest()
+	f.runs("a/0")
+	f.expectRunning(v1alpha1.ReasonNameConflict)
+	f.ends(0, "", "a/0", "b/0")
+	f.expectNotRunning(v1alpha1.ReasonNameConflict)
+	f.expectCounts(3, 0, 2, 0)
+
+	f.Expect(f.client.Delete(f.ctx, foreign)).To(Succeed())
+	f.settle()
+	f.expectRunning(v1alpha1.ReasonWorking)
+	f.ends(0, "", "a/1")
+	f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+}
+
+// Without its record nothing is begun.
+func TestForeignRecord(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job-record-0", Namespace: f.namespace}, Data: map[string]string{"mine": "yes"}}
+	f.Expect(f.client.Create(f.ctx, foreign)).To(Succeed())
+	f.create()
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(HavePrefix("ConfigMap job-record-0 exists"))
+	f.Expect(f.daemonSets()).To(BeEmpty())
+	f.expectRest()
+	f.Expect(f.client.Delete(f.ctx, foreign)).To(Succeed())
+	f.settle()
+	f.expectRunning(v1alpha1.ReasonWorking)
+}
+
+// A foreign object has come into being since the cache said that there is none. It is not touched.
+func TestNameConflictBehindTheCache(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	f.create(suspended)
+	foreign := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "job-0", Namespace: f.namespace},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}, NodeSelector: map[string]string{"x": "y"}},
+			},
+		},
+	}
+	f.Expect(f.client.Create(f.ctx, foreign)).To(Succeed())
+	before := f.daemonSets()["job-0"]
+	f.blind(&appsv1.DaemonSet{})
+	goop := f.goop()
+	goop.Spec.Suspend = false
+	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
+	for range 3 {
+		_, _ = f.reconcile()
+	}
+	f.Expect(f.daemonSets()["job-0"]).To(Equal(before))
+	f.use()
+	f.settle()
+	f.expectNotRunning(v1alpha1.ReasonNameConflict)
+}
+
+// The API server does not take the DaemonSet: its message names the field.
+func TestRefusedDaemonSet(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	f.Expect(f.client.Create(f.ctx, &v1alpha1.Goop{
+		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace},
+		Spec: f.spec(func(s *v1alpha1.GoopSpec) {
+			s.Resources = &corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+				Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			}
+		}),
+	})).To(Succeed())
+	f.passes(3)
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonApplyFailed).Message).To(ContainSubstring("spec.template.spec.initContainers[1].resources.requests"))
+	result, err := f.reconcile()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(result.RequeueAfter).To(Equal(refusalRetry))
+}
+
+// Host access is for operators that were told so. One that no longer is ends what it has begun.
+func TestHostAccess(t *testing.T) {
+	t.Parallel()
+	for name, host := range map[string]v1alpha1.HostAccess{
+		"root": {Root: v1alpha1.HostRootReadOnly}, "pid": {PID: true}, "network": {Network: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t, "a")
+			f.create(func(s *v1alpha1.GoopSpec) { s.Host = &host })
+			f.Expect(f.expectNotRunning(v1alpha1.ReasonHostAccessRefused).Message).To(ContainSubstring("--allow-host-access"))
+			f.Expect(f.daemonSets()).To(BeEmpty())
+			f.Expect(f.shards()).To(BeEmpty())
+			f.expectRest()
+			f.reconciler.AllowHostAccess = true
+			f.settle()
+			f.expectRunning(v1alpha1.ReasonWorking)
+			f.Expect(f.places()).To(Equal([]string{"a/0"}))
+			f.runs("a/0")
+			f.reconciler.AllowHostAccess = false
+			f.settle()
+			f.Expect(f.places()).To(BeEmpty())
+			f.expectNotRunning(v1alpha1.ReasonHostAccessRefused)
+		})
+	}
+	f := newField(t, "a")
+	f.create(func(s *v1alpha1.GoopSpec) { s.Host = &v1alpha1.HostAccess{Root: v1alpha1.HostRootNone} })
+	f.expectRunning(v1alpha1.ReasonWorking)
+}
+
+// Somebody has edited the record. Nothing is done, and nothing lost, until it can be read again.
+func TestUnreadableRecord(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	f.create(workers(2))
+	f.runs("a/0", "b/0")
+	shard := f.shards()[0]
+	before := shard.Data[record.Key]
+	shard.Data[record.Key] += "nonsense\n"
+	f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
+	f.ends(0, "", "a/0")
+	f.Expect(f.expectRunning(v1alpha1.ReasonRecordUnreadable).Message).To(And(ContainSubstring("job-record-0"), ContainSubstring("line 2")))
+	f.Expect(f.shards()[0].Data[record.Key]).To(HaveSuffix("nonsense\n"))
+	f.Expect(f.places()).To(HaveLen(2))
+	f.expectRest()
+	shard = f.shards()[0]
+	shard.Data[record.Key] = before
+	f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
+	f.settle()
+	f.ends(0, "", "b/0")
+	f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+}
+
+// The operator adds to a shard, and loses nothing that others wrote on it.
+func TestShardKeepsWhatOthersWrote(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	f.create()
+	shard := f.shards()[0]
+	shard.Annotations = map[string]string{"others": "annotation"}
+	f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
+	f.ends(0, "", "a/0")
+	f.Expect(f.shards()[0].Annotations).To(HaveKey("others"))
+	f.Expect(f.record().Succeeded).To(Equal(int32(1)))
+}

@@ -1,0 +1,140 @@
+package controller
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/plan"
+)
+
+// TestCrashAtEveryRequest lives through two stories once undisturbed, once with every read failed the first time that
+// it is sent, and then for each write that the controller sends in it: once failed before it is sent, and once after
+// it took effect. The objects at the end are the same, and no work was begun more often.
+func TestCrashAtEveryRequest(t *testing.T) {
+	t.Parallel()
+	for name, story := range map[string]func(*field) storyEnd{"work": workStory, "cleanup": cleanupStoryOf} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			undisturbed, requests := live(t, story, crash{})
+			if len(requests) < 50 {
+				t.Fatalf("the story takes only %d requests: it does not test what it should", len(requests))
+			}
+			t.Run("reads", func(t *testing.T) {
+				t.Parallel()
+				end, seen := live(t, story, crash{reads: true})
+				g := NewWithT(t)
+				g.Expect(len(seen)).To(BeNumerically(">", 2*len(requests)), "too few of them were made again")
+				g.Expect(end).To(Equal(undisturbed))
+			})
+			crashes := 0
+			for n, what := range requests {
+				if strings.HasPrefix(what, http.MethodGet) {
+					continue
+				}
+				for _, after := range []bool{false, true} {
+					// A sample, which is another one each time, shows most of it.
+					if testing.Short() && rand.IntN(4) > 0 {
+						continue
+					}
+					crashes++
+					t.Run(fmt.Sprintf("%d %s after=%t", n+1, what, after), func(t *testing.T) {
+						t.Parallel()
+						end, seen := live(t, story, crash{at: n + 1, after: after})
+						g := NewWithT(t)
+						g.Expect(seen[n]).To(Equal(what), "the crash came elsewhere")
+						g.Expect(end).To(Equal(undisturbed))
+					})
+				}
+			}
+			t.Logf("%d requests, %d crashes at writes", len(requests), crashes)
+		})
+	}
+}
+
+// storyEnd is all that a story leaves behind, without what differs from run to run.
+type storyEnd struct {
+	status     v1alpha1.GoopStatus
+	finished   map[plan.Place]bool
+	placed     map[string]plan.Round
+	pods       map[string]int
+	finalizers []string
+	gone       bool
+}
+
+func live(t *testing.T, story func(*field) storyEnd, at crash) (storyEnd, []string) {
+	t.Helper()
+	f := newField(t, "a", "b")
+	f.requests.crash = at
+	end := story(f)
+	end.pods = f.pods
+	// Nodes have the name of the namespace in front.
+	end.status.Failures = nil
+	for i := range end.status.Conditions {
+		end.status.Conditions[i].LastTransitionTime = metav1.Time{}
+		end.status.Conditions[i].Message = ""
+	}
+	end.status.StartTime, end.status.CompletionTime = nil, nil
+	short := map[plan.Place]bool{}
+	for place := range end.finished {
+		short[plan.Place{Node: strings.TrimPrefix(place.Node, f.namespace), Round: place.Round}] = true
+	}
+	end.finished = short
+	for name, round := range end.placed {
+		for i := range round.Nodes {
+			round.Nodes[i] = strings.TrimPrefix(round.Nodes[i], f.namespace)
+		}
+		end.placed[name] = round
+	}
+	return end, f.requests.seen
+}
+
+// workStory: a Goop runs, a node leaves, it is suspended and resumed, one worker fails, and the TTL passes.
+func workStory(f *field) storyEnd {
+	f.create(workers(3), ttl(60))
+	f.runs("a/0", "a/1", "b/0")
+	f.ends(0, "", "b/0")
+	f.change(suspended)
+	f.change(resumed)
+	f.leave("b")
+	f.runs("a/0", "a/1")
+	f.ends(3, "no", "a/0")
+	f.ends(0, "", "a/1")
+	end := f.storyEnd()
+	f.clock.Step(time.Minute)
+	f.settle()
+	f.Expect(f.daemonSets()).To(BeEmpty())
+	f.Expect(f.shards()).To(BeEmpty())
+	end.status = f.goop().Status
+	f.Expect(end.status.Succeeded).To(Equal(int32(2)))
+	f.Expect(end.status.Failed).To(Equal(int32(1)))
+	return end
+}
+
+// cleanupStoryOf: a Goop without a jobCount runs, is deleted, and cleaned up after.
+func cleanupStoryOf(f *field) storyEnd {
+	f.create(cleanup)
+	f.runs("a/0", "b/0")
+	f.ends(0, "", "a/0")
+	end := f.storyEnd()
+	f.delete()
+	f.ends(0, "", "a/cleanup", "b/cleanup")
+	end.gone = f.gone()
+	f.Expect(end.gone).To(BeTrue())
+	return end
+}
+
+func (f *field) storyEnd() storyEnd {
+	end := storyEnd{status: f.goop().Status, finalizers: f.goop().Finalizers, finished: f.record().Finished, placed: map[string]plan.Round{}}
+	for name, daemonSet := range f.daemonSets() {
+		end.placed[name], _ = roundOf(0, daemonSet)
+	}
+	return end
+}

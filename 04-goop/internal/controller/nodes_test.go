@@ -1,0 +1,66 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+)
+
+// What a node is to a Goop, as the DaemonSet controller would have it.
+func TestStandingOfANode(t *testing.T) {
+	t.Parallel()
+	const noSchedule, noExecute = corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute
+	taint := func(key string, effect corev1.TaintEffect) []corev1.Taint {
+		return []corev1.Taint{{Key: key, Value: "v", Effect: effect}}
+	}
+	tolerating := func(tolerations ...corev1.Toleration) *v1alpha1.Goop {
+		return aGoop(func(s *v1alpha1.GoopSpec) { s.Tolerations = tolerations })
+	}
+	ssd := aGoop(func(s *v1alpha1.GoopSpec) { s.NodeSelector = map[string]string{"disk": "ssd"} })
+	for name, test := range map[string]struct {
+		goop   *v1alpha1.Goop
+		labels map[string]string
+		taints []corev1.Taint
+		want   standing
+	}{
+		"any":                      {aGoop(), nil, nil, standingIn},
+		"with the labels":          {ssd, map[string]string{"disk": "ssd", "x": "y"}, nil, standingIn},
+		"with other labels":        {ssd, map[string]string{"disk": "hdd"}, nil, standingOut},
+		"without labels":           {ssd, nil, nil, standingOut},
+		"cordoned":                 {aGoop(), nil, taint(corev1.TaintNodeUnschedulable, noSchedule), standingIn},
+		"not ready, no pods come":  {aGoop(), nil, taint(corev1.TaintNodeNotReady, noSchedule), standingIn},
+		"not ready, pods go":       {aGoop(), nil, taint(corev1.TaintNodeNotReady, noExecute), standingIn},
+		"unreachable, pods go":     {aGoop(), nil, taint(corev1.TaintNodeUnreachable, noExecute), standingIn},
+		"short of disk":            {aGoop(), nil, taint(corev1.TaintNodeDiskPressure, noSchedule), standingIn},
+		"short of memory":          {aGoop(), nil, taint(corev1.TaintNodeMemoryPressure, noSchedule), standingIn},
+		"short of processes":       {aGoop(), nil, taint(corev1.TaintNodePIDPressure, noSchedule), standingIn},
+		"without a network":        {aGoop(), nil, taint(corev1.TaintNodeNetworkUnavailable, noSchedule), standingIn},
+		"of the control plane":     {aGoop(), nil, taint("node-role.kubernetes.io/control-plane", noSchedule), standingStay},
+		"to be emptied":            {aGoop(), nil, taint("maintenance", noExecute), standingOut},
+		"both":                     {aGoop(), nil, append(taint("a", noSchedule), taint("b", noExecute)...), standingOut},
+		"better not":               {aGoop(), nil, taint("a", corev1.TaintEffectPreferNoSchedule), standingIn},
+		"tolerated by key":         {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), nil, taint("a", noExecute), standingIn},
+		"tolerated by value":       {tolerating(corev1.Toleration{Key: "a", Value: "v"}), nil, taint("a", noSchedule), standingIn},
+		"not with this value":      {tolerating(corev1.Toleration{Key: "a", Value: "w"}), nil, taint("a", noSchedule), standingStay},
+		"not with this effect":     {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists, Effect: noSchedule}), nil, taint("a", noExecute), standingOut},
+		"whatever is tolerated":    {tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), nil, append(taint("a", noSchedule), taint("b", noExecute)...), standingIn},
+		"one of two not tolerated": {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), nil, append(taint("a", noSchedule), taint("b", noSchedule)...), standingStay},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: test.labels}, Spec: corev1.NodeSpec{Taints: test.taints}}
+		NewWithT(t).Expect(standingOf(test.goop, node)).To(Equal(test.want), name)
+	}
+}
+
+// Where no worker may come, one that is at work keeps its node.
+func TestEligibleNodes(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	all := nodes{in: []string{"c", "a"}, stay: map[string]bool{"b": true, "d": true}}
+	g.Expect(all.eligible(nil)).To(Equal([]string{"a", "c"}))
+	g.Expect(all.eligible(map[string]bool{"b": true, "e": true})).To(Equal([]string{"a", "b", "c"}))
+	g.Expect(all.in).To(Equal([]string{"c", "a"}), "what was seen stays as it is")
+}

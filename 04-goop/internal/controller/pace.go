@@ -1,0 +1,64 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// writePace is how often, at most, record and status of a Goop are written, both together, while its workers
+// report. Five thousand workers end in as many steps, and nobody reads each of them.
+const writePace = time.Second
+
+// writer is what of a Goop is written.
+type writer int
+
+const (
+	writesStatus writer = iota
+	writesRecord
+)
+
+// pace remembers when record and status of Goops were last written. Its zero value is ready for use.
+type pace struct {
+	mu   sync.Mutex
+	last map[types.NamespacedName]lastWrite
+}
+
+type lastWrite struct {
+	at time.Time
+	by writer
+}
+
+// wait is how long a write has to wait: 0 if it may be done now. After a write of the record, the record waits
+// for twice the pace: the turn between is the status's, which would else never come while workers report.
+func (p *pace) wait(goop types.NamespacedName, by writer, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, ok := p.last[goop]
+	if !ok {
+		return 0
+	}
+	pause := writePace
+	if by == writesRecord && last.by == writesRecord {
+		pause = 2 * writePace
+	}
+	return max(0, pause-now.Sub(last.at))
+}
+
+// wrote is called after each write.
+func (p *pace) wrote(goop types.NamespacedName, by writer, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[types.NamespacedName]lastWrite{}
+	}
+	p.last[goop] = lastWrite{at: now, by: by}
+}
+
+// forget is called when the Goop is gone.
+func (p *pace) forget(goop types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.last, goop)
+}

@@ -1,0 +1,226 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/worker"
+)
+
+// node is the name of a node of this test.
+func (f *field) node(short string) string { return f.namespace + "-" + short }
+
+// join adds a node.
+func (f *field) join(short string, taints ...corev1.Taint) {
+	f.Expect(f.client.Create(f.ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: f.node(short), Labels: map[string]string{worldLabel: f.namespace}},
+		Spec:       corev1.NodeSpec{Taints: taints},
+	})).To(Succeed())
+	// Admission taints a new node as not ready: its kubelet says otherwise.
+	f.taint(short, taints...)
+}
+
+func (f *field) taint(short string, taints ...corev1.Taint) {
+	var node corev1.Node
+	f.Expect(f.client.Get(f.ctx, client.ObjectKey{Name: f.node(short)}, &node)).To(Succeed())
+	node.Spec.Taints = taints
+	f.Expect(f.client.Update(f.ctx, &node)).To(Succeed())
+}
+
+// leave takes a node away, and its pods with it.
+func (f *field) leave(short string) {
+	f.Expect(f.client.Delete(f.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.node(short)}})).To(Succeed())
+	for _, pod := range f.podList() {
+		if pod.Spec.NodeName == f.node(short) {
+			f.removePod(&pod)
+		}
+	}
+	f.settle()
+}
+
+func (f *field) nodes() []corev1.Node {
+	var list corev1.NodeList
+	if err := f.client.List(f.ctx, &list, client.MatchingLabels{worldLabel: f.namespace}); err != nil {
+		return nil
+	}
+	return list.Items
+}
+
+func (f *field) podList() []corev1.Pod {
+	var list corev1.PodList
+	f.Expect(f.client.List(f.ctx, &list, client.InNamespace(f.namespace))).To(Succeed())
+	return list.Items
+}
+
+// playDaemonSets plays the DaemonSet controller, the garbage collector and kubelets that are done with a pod. It tells
+// whether there was anything to do.
+func (f *field) playDaemonSets() bool {
+	changed := false
+	daemonSets, nodes, pods := f.daemonSets(), f.nodes(), f.podList()
+	has := map[string]bool{}
+	for i := range pods {
+		pod := &pods[i]
+		daemonSet := ownerAmong(daemonSets, pod)
+		at := slices.IndexFunc(nodes, func(node corev1.Node) bool { return node.Name == pod.Spec.NodeName })
+		switch {
+		case daemonSet == nil, at < 0, pod.DeletionTimestamp != nil, !matches(daemonSet, &nodes[at]):
+			f.removePod(pod)
+			changed = true
+		default:
+			has[daemonSet.Name+" "+pod.Spec.NodeName] = true
+		}
+	}
+	for name, daemonSet := range daemonSets {
+		for i := range nodes {
+			if has[name+" "+nodes[i].Name] || !matches(daemonSet, &nodes[i]) {
+				continue
+			}
+			f.makePod(daemonSet, nodes[i].Name)
+			changed = true
+		}
+	}
+	return changed
+}
+
+func ownerAmong(daemonSets map[string]*appsv1.DaemonSet, pod *corev1.Pod) *appsv1.DaemonSet {
+	for _, daemonSet := range daemonSets {
+		if metav1.IsControlledBy(pod, daemonSet) {
+			return daemonSet
+		}
+	}
+	return nil
+}
+
+// matches is what the DaemonSet controller makes of selector, affinity and taints, in as far as this operator uses
+// them.
+func matches(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
+	pod := daemonSet.Spec.Template.Spec
+	for name, value := range pod.NodeSelector {
+		if node.Labels[name] != value {
+			return false
+		}
+	}
+	for _, taint := range node.Spec.Taints {
+		if !tolerated(pod.Tolerations, &taint) && !tolerated(passing, &taint) {
+			return false
+		}
+	}
+	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil || pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	return slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+		for _, label := range term.MatchExpressions {
+			if _, ok := node.Labels[label.Key]; label.Operator != corev1.NodeSelectorOpExists || !ok {
+				return false
+			}
+		}
+		for _, field := range term.MatchFields {
+			if (field.Values[0] == node.Name) != (field.Operator == corev1.NodeSelectorOpIn) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (f *field) makePod(daemonSet *appsv1.DaemonSet, node string) {
+	pod := podOf(daemonSet, node)
+	f.Expect(f.client.Create(f.ctx, pod)).To(Succeed())
+	f.pods[strings.TrimPrefix(node, f.namespace+"-")+"/"+strings.TrimPrefix(daemonSet.Name, "job-")]++
+}
+
+// podOf is the pod that the DaemonSet controller makes of a template.
+func podOf(daemonSet *appsv1.DaemonSet, node string) *corev1.Pod {
+	// Its affinity, which may be of thousands of nodes, is not for the pod.
+	template := daemonSet.Spec.Template
+	template.Spec.Affinity = nil
+	template = *template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.GenerateName, pod.Namespace = daemonSet.Name+"-", daemonSet.Namespace
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(daemonSet, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}
+	pod.Spec.NodeName = node
+	return pod
+}
+
+func (f *field) removePod(pod *corev1.Pod) {
+	f.Expect(client.IgnoreNotFound(f.client.Delete(f.ctx, pod, client.GracePeriodSeconds(0)))).To(Succeed())
+}
+
+// pod is the one on a node, of a round or of the cleanup: "a/0", "b/cleanup".
+func (f *field) pod(place string) *corev1.Pod {
+	short, round, _ := strings.Cut(place, "/")
+	for _, pod := range f.podList() {
+		if pod.Spec.NodeName == f.node(short) && strings.HasPrefix(pod.Name, "job-"+round+"-") {
+			return &pod
+		}
+	}
+	f.Expect(place).To(BeEmpty(), "there is no such pod")
+	return nil
+}
+
+// places are those that have a pod now.
+func (f *field) places() []string {
+	var all []string
+	for _, pod := range f.podList() {
+		round := strings.TrimPrefix(pod.Name[:strings.LastIndexByte(pod.Name, '-')], "job-")
+		all = append(all, strings.TrimPrefix(pod.Spec.NodeName, f.namespace+"-")+"/"+round)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// kubelet writes the status of the work container of a place.
+func (f *field) kubelet(place string, state corev1.ContainerState) {
+	pod := f.pod(place)
+	setWork(pod, state)
+	f.Expect(f.client.Status().Update(f.ctx, pod)).To(Succeed())
+}
+
+func setWork(pod *corev1.Pod, state corev1.ContainerState) {
+	pod.Status.Phase = corev1.PodPending
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{
+		{Name: installContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}},
+		{Name: v1alpha1.WorkContainer, Image: "busybox", State: state},
+	}
+}
+
+// runs plays kubelets: the work of these places runs.
+func (f *field) runs(places ...string) {
+	for _, place := range places {
+		f.kubelet(place, isRunning)
+	}
+	f.settle()
+}
+
+// ends plays kubelets: the work of these places is over.
+func (f *field) ends(exitCode int32, output string, places ...string) {
+	for _, place := range places {
+		f.kubelet(place, isOver(exitCode, output))
+	}
+	f.settle()
+}
+
+var isRunning = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+
+// isOver is the state of a work container that has left its record.
+func isOver(exitCode int32, output string) corev1.ContainerState {
+	message, err := json.Marshal(worker.Record{ExitCode: exitCode, Tries: 1, Output: output})
+	if err != nil {
+		panic(fmt.Sprintf("a record is always JSON: %v", err))
+	}
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", Message: string(message)}}
+}
+
+func isWaiting(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}

@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/plan"
+	"example.com/workbook/04-goop/internal/worker"
+)
+
+// aPod is one of round 3, whose DaemonSet is known as "three", on node a.
+func aPod(change ...func(*corev1.Pod)) *corev1.Pod {
+	daemonSet := desiredRound(aGoop(), plan.Round{Number: 3}, testImages)
+	daemonSet.UID = "three"
+	pod := podOf(daemonSet, "a")
+	pod.Name = "job-3-xyz"
+	for _, one := range change {
+		one(pod)
+	}
+	return pod
+}
+
+func withWork(state corev1.ContainerState) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { setWork(pod, state) }
+}
+
+func isGoingAway(pod *corev1.Pod) {
+	pod.DeletionTimestamp = new(metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+}
+
+func hasRestarted(pod *corev1.Pod) {
+	work := &pod.Status.InitContainerStatuses[1]
+	work.LastTerminationState, work.State, work.RestartCount = work.State, isRunning, 1
+}
+
+func isEvicted(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }
+
+func hasFailed(exitCode int32, reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason, Message: message}}
+}
+
+func TestWhatAPodTells(t *testing.T) {
+	t.Parallel()
+	place := plan.Place{Node: "a", Round: 3}
+	type told struct {
+		ended, kept, atWork, begun, seen, fading bool
+		running, left                            int
+		reason                                   string
+	}
+	for name, test := range map[string]struct {
+		pod      *corev1.Pod
+		recorded bool
+		want     told
+	}{
+		"new":                  {aPod(), false, told{atWork: true, begun: true, left: 1}},
+		"at work":              {aPod(withWork(isRunning)), false, told{atWork: true, begun: true, seen: true, running: 1, left: 1}},
+		"at work, about to go": {aPod(withWork(isRunning), isGoingAway), false, told{atWork: true, begun: true, seen: true, running: 1, left: 1}},
+		"finished":             {aPod(withWork(isOver(0, ""))), false, told{ended: true, kept: true, seen: true}},
+		"finished, about to go": {
+			aPod(withWork(isOver(0, "")), isGoingAway), false, told{ended: true, fading: true, seen: true},
+		},
+		"finished, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), false, told{ended: true, kept: true, seen: true, running: 1}},
+		"recorded":                              {aPod(withWork(isOver(0, ""))), true, told{kept: true, seen: true}},
+		"recorded, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), true, told{kept: true, seen: true, running: 1}},
+		"recorded, about to go":                 {aPod(withWork(isOver(0, "")), isGoingAway), true, told{seen: true}},
+		"recorded, evicted":                     {aPod(withWork(isOver(0, "")), isEvicted), true, told{seen: true}},
+		"recorded, and a second pod":            {aPod(), true, told{}},
+		"recorded, and a second pod is at work": {aPod(withWork(isRunning)), true, told{seen: true, running: 1}},
+		"killed, to be tried again":             {aPod(withWork(hasFailed(137, "OOMKilled", ""))), false, told{atWork: true, begun: true, seen: true, left: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
+		"does not start":                        {aPod(withWork(hasFailed(128, "StartError", "no such file"))), false, told{atWork: true, begun: true, left: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
+		"image not pulled":                      {aPod(withWork(isWaiting("ErrImagePull", "no"))), false, told{atWork: true, left: 1, reason: v1alpha1.ReasonImageNotPulled}},
+		"being made":                            {aPod(withWork(isWaiting("PodInitializing", ""))), false, told{atWork: true, begun: true, left: 1}},
+		"of no node":                            {aPod(func(pod *corev1.Pod) { pod.Spec.NodeName = "" }), false, told{left: 1}},
+		"of another's":                          {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "other" }), false, told{}},
+		"of nobody":                             {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences = nil }), false, told{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for what, pod := range map[string]*corev1.Pod{"whole": test.pod, "reduced": reducePod(test.pod)} {
+				g := NewWithT(t)
+				all := tell([]corev1.Pod{*pod}, map[types.UID]int{"three": 3}, func(p plan.Place) bool { return test.recorded && p == place })
+				_, ended := all.ended[place]
+				got := told{
+					ended: ended, kept: all.kept[place], atWork: all.atWork["a"], begun: all.begun["a"], seen: all.seen["a"],
+					fading: all.fading, running: all.running, left: all.left,
+				}
+				if all.trouble != nil {
+					got.reason = all.trouble.reason
+				}
+				g.Expect(got).To(Equal(test.want), what)
+			}
+		})
+	}
+}
+
+func TestRecordOfAWorker(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	all := tell([]corev1.Pod{*aPod(withWork(isOver(3, "the end")))}, map[types.UID]int{"three": 3}, func(plan.Place) bool { return false })
+	g.Expect(all.ended).To(Equal(map[plan.Place]worker.Record{{Node: "a", Round: 3}: {ExitCode: 3, Tries: 1, Output: "the end"}}))
+}
+
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		state corev1.ContainerState
+		last  corev1.ContainerState
+		want  string
+	}{
+		"pull":             {isWaiting("ErrImagePull", "not found"), corev1.ContainerState{}, "a (pod job-3-xyz): pulling image busybox failed: not found"},
+		"back-off of pull": {isWaiting("ImagePullBackOff", `Back-off pulling image "busybox": ErrImagePull: not found`), corev1.ContainerState{}, "a (pod job-3-xyz): pulling image busybox failed: not found"},
+		"dial":             {isWaiting("ErrImagePull", "read udp 10.0.0.1:4321->10.0.0.2:53: no"), corev1.ContainerState{}, "a (pod job-3-xyz): pulling image busybox failed: read udp 10.0.0.2:53: no"},
+		"configuration":    {isWaiting("CreateContainerConfigError", `secret "x" not found`), corev1.ContainerState{}, `a (pod job-3-xyz): CreateContainerConfigError: secret "x" not found`},
+		"start":            {hasFailed(128, "StartError", "exec: no"), corev1.ContainerState{}, "a (pod job-3-xyz): container work ended with exit code 128 (StartError): exec: no"},
+		"back-off":         {isWaiting("CrashLoopBackOff", "back-off 40s restarting"), hasFailed(128, "StartError", "exec: no"), "a (pod job-3-xyz): container work ended with exit code 128 (StartError): exec: no"},
+		"none":             {isWaiting("PodInitializing", ""), corev1.ContainerState{}, ""},
+		"running":          {isRunning, corev1.ContainerState{}, ""},
+	} {
+		pod := aPod(withWork(test.state))
+		pod.Status.InitContainerStatuses[1].LastTerminationState = test.last
+		message := ""
+		if found := troubleOf(pod); found != nil {
+			message = found.message
+		}
+		NewWithT(t).Expect(message).To(Equal(test.want), name)
+	}
+}
+
+// Of many troubles that is told which a user can do most about, and of its kind always the same.
+func TestWorstTrouble(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	on := func(node string, state corev1.ContainerState) corev1.Pod {
+		return *aPod(withWork(state), func(pod *corev1.Pod) { pod.Spec.NodeName = node })
+	}
+	pods := []corev1.Pod{
+		on("d", isRunning), on("a", hasFailed(128, "StartError", "no")), on("c", isWaiting("ErrImagePull", "")), on("b", isWaiting("ImagePullBackOff", "")),
+		*aPod(func(pod *corev1.Pod) {
+			pod.Spec.NodeName = ""
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no room"}}
+		}),
+	}
+	rounds := map[types.UID]int{"three": 3}
+	none := func(plan.Place) bool { return false }
+	g.Expect(tell(pods, rounds, none).trouble.message).To(HavePrefix("b (pod job-3-xyz): pulling image"))
+	pods[2], pods[3] = on("c", isRunning), on("b", isRunning)
+	g.Expect(tell(pods, rounds, none).trouble.message).To(Equal("a node: no room"))
+	pods = pods[:4]
+	g.Expect(tell(pods, rounds, none).trouble.message).To(HavePrefix("a (pod job-3-xyz): container work"))
+}

@@ -1,0 +1,141 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/workbook/04-goop/internal/plan"
+)
+
+const watchTimeout = 60 * time.Second
+
+// A thousand pods that report wake the reconciler once; one that is about to go does so in a hurry.
+func TestPodEventsAreGathered(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	clock := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	q := workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](),
+		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: clock})
+	defer q.ShutDown()
+	daemonSet := desiredRound(aGoop(), plan.Round{Everywhere: true}, testImages)
+	for i := range 1000 {
+		pod := podOf(daemonSet, fmt.Sprintf("node-%d", i))
+		podHandler().Create(t.Context(), event.CreateEvent{Object: pod}, q)
+		podHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, q)
+	}
+	g.Expect(q.Len()).To(BeZero())
+	g.Eventually(clock.HasWaiters).Should(BeTrue())
+	clock.Step(gatherPause)
+	g.Eventually(q.Len).Should(Equal(1))
+	request, _ := q.Get()
+	g.Expect(request.NamespacedName).To(Equal(client.ObjectKey{Namespace: "hive", Name: "job"}))
+	q.Done(request)
+
+	going := podOf(daemonSet, "node-0")
+	going.DeletionTimestamp = new(metav1.NewTime(clock.Now()))
+	podHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, q)
+	g.Eventually(func() int {
+		clock.Step(hurryPause)
+		return q.Len()
+	}).Should(Equal(1))
+}
+
+// The name of an object that goes may be wanted by the Goop whose name it begins with.
+func TestNamesakesAreWoken(t *testing.T) {
+	t.Parallel()
+	for name, goops := range map[string][]string{
+		"job-0": {"job"}, "job-cleanup": {"job"}, "job-record-0": {"job-record", "job"}, "my-job-1": {"my-job", "my"}, "other": nil,
+	} {
+		g := NewWithT(t)
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		enqueueNamesake(t.Context(), event.DeleteEvent{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}}, q)
+		var woken []string
+		for q.Len() > 0 {
+			request, _ := q.Get()
+			woken = append(woken, request.Name)
+		}
+		g.Expect(woken).To(ConsistOf(goops), name)
+		q.ShutDown()
+	}
+}
+
+// What the cache keeps is enough for every decision that is made from it, and no more.
+func TestReduceKeepsWhatMatters(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	round := plan.Round{Number: 3, Nodes: []string{"a", "b"}}
+	daemonSet := desiredRound(aGoop(), round, testImages)
+	reduced := reducedTo[*appsv1.DaemonSet](g, daemonSet)
+	read, ours := roundOf(3, reduced)
+	g.Expect(read).To(Equal(round))
+	g.Expect(ours).To(BeTrue())
+	g.Expect(indexGoop(reduced)).To(Equal([]string{"job"}))
+	g.Expect(reduced.Spec.Template.Spec.InitContainers).To(BeEmpty())
+
+	pod := podOf(daemonSet, "a")
+	setWork(pod, isOver(0, strings.Repeat("x", 2000)))
+	pod.Annotations = map[string]string{"big": "annotation"}
+	small := reducedTo[*corev1.Pod](g, pod)
+	story := tell([]corev1.Pod{*small}, map[types.UID]int{controllerOf(pod): 3}, func(plan.Place) bool { return false })
+	g.Expect(story.ended).To(HaveKey(plan.Place{Node: "a", Round: 3}))
+	text, err := json.Marshal(small)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(text)).To(BeNumerically("<", 1500), "without the output of what has succeeded")
+	g.Expect(pod.Status.InitContainerStatuses[1].State.Terminated.Message).To(ContainSubstring("xxx"), "the object itself is not changed")
+
+	setWork(pod, isOver(1, "the end"))
+	g.Expect(reducedTo[*corev1.Pod](g, pod).Status.InitContainerStatuses[1].State.Terminated.Message).To(ContainSubstring("the end"))
+
+	pod = podOf(daemonSet, "")
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no room"}}
+	g.Expect(unscheduled(reducedTo[*corev1.Pod](g, pod)).message).To(ContainSubstring("no room"))
+
+	foreign := reducedTo[*corev1.ConfigMap](g, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job-record-0", UID: "9"}, Data: map[string]string{"secret": "x"}})
+	g.Expect(foreign.UID).To(BeEquivalentTo("9"))
+	g.Expect(foreign.Data).To(BeEmpty())
+
+	node := reducedTo[*corev1.Node](g, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "v"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t"}}, PodCIDR: "10.0.0.0/24"},
+		Status:     corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}},
+	})
+	g.Expect(node.Labels).To(HaveKey("l"))
+	g.Expect(node.Spec).To(Equal(corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t"}}}))
+	g.Expect(node.Status.Images).To(BeEmpty())
+}
+
+func reducedTo[T client.Object](g *WithT, object T) T {
+	out, err := reduce(object.DeepCopyObject())
+	g.Expect(err).NotTo(HaveOccurred())
+	return out.(T)
+}
+
+// A node says every few seconds that it is there. That is nothing new.
+func TestSameNode(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}
+	later := node.DeepCopy()
+	later.ResourceVersion = "2"
+	g.Expect(sameNode(node, later)).To(BeTrue())
+	later.Labels = map[string]string{"a": "b"}
+	g.Expect(sameNode(node, later)).To(BeFalse())
+	later = node.DeepCopy()
+	later.Spec.Taints = []corev1.Taint{{Key: "t"}}
+	g.Expect(sameNode(node, later)).To(BeFalse())
+}
