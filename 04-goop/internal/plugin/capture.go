@@ -1,0 +1,38 @@
+package plugin
+
+import (
+	"crypto/sha256"
+	"hash"
+)
+
+// maxCaptured is how much of one worker's output is kept where it is not shown as it comes: the beginning of it.
+// What is beyond is counted, and compared, but not shown.
+const maxCaptured = 1 << 20
+
+// capture gathers the output of one worker.
+type capture struct {
+	kept  []byte
+	total int64
+	sum   hash.Hash
+}
+
+func newCapture() *capture { return &capture{sum: sha256.New()} }
+
+func (c *capture) Write(piece []byte) (int, error) {
+	c.total += int64(len(piece))
+	c.sum.Write(piece)
+	if room := maxCaptured - len(c.kept); room > 0 {
+		c.kept = append(c.kept, piece[:min(room, len(piece))]...)
+	}
+	return len(piece), nil
+}
+
+// settle takes the record's end of the output where there is nothing else.
+func (c *capture) settle(r result) {
+	if r.lost != "" && r.record != nil && !r.partial {
+		_, _ = c.Write([]byte(r.record.Output))
+	}
+}
+
+// clipped is how many bytes are not shown.
+func (c *capture) clipped() int64 { return c.total - int64(len(c.kept)) }

@@ -1,0 +1,149 @@
+package plugin
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// groupSink gathers outputs that are the same, byte by byte, and shows each once, with the workers that gave it, when
+// all are there. Outputs are in a temporary file meanwhile, each once, the first maxCaptured bytes of it.
+type groupSink struct {
+	console *console
+	names   *names
+	notices *notices
+
+	lock   sync.Mutex
+	groups map[[sha256.Size]byte]*group
+	spool  *os.File // nil: nothing has been written to it yet
+	end    int64    // of the spool
+}
+
+// group is an output, and who gave it.
+type group struct {
+	start, length int64 // in the spool
+	clipped       int64
+	from          []place
+}
+
+func newGroupSink(c *console, n *names, notices *notices) *groupSink {
+	return &groupSink{console: c, names: n, notices: notices, groups: map[[sha256.Size]byte]*group{}}
+}
+
+func (s *groupSink) open(at place) output {
+	return &groupOutput{capture: newCapture(), sink: s, at: at}
+}
+
+type groupOutput struct {
+	*capture
+	sink *groupSink
+	at   place
+}
+
+func (o *groupOutput) end(r result) error {
+	o.settle(r)
+	o.sink.notices.lost(r)
+	err := o.sink.add(o.at, o.capture)
+	o.capture = nil
+	return err
+}
+
+func (s *groupSink) add(from place, c *capture) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	key := [sha256.Size]byte(c.sum.Sum(nil))
+	if known := s.groups[key]; known != nil {
+		known.from = append(known.from, from)
+		return nil
+	}
+	added := &group{start: s.end, length: int64(len(c.kept)), clipped: c.clipped(), from: []place{from}}
+	if err := s.keep(c.kept); err != nil {
+		return outputError{fmt.Errorf("keeping outputs in a temporary file: %w", err)}
+	}
+	s.groups[key] = added
+	return nil
+}
+
+func (s *groupSink) keep(text []byte) error {
+	if s.spool == nil {
+		file, err := os.CreateTemp("", "kubectl-goop-")
+		if err != nil {
+			return err
+		}
+		// Where the system lets it, the file has no name from now on: nothing is left of it, however this ends.
+		_ = os.Remove(file.Name())
+		s.spool = file
+	}
+	n, err := s.spool.WriteAt(text, s.end)
+	s.end += int64(n)
+	return err
+}
+
+// finish prints the groups: those of most workers first, then by name.
+func (s *groupSink) finish(summary) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.spool == nil {
+		return nil
+	}
+	defer func() {
+		s.spool.Close()
+		_ = os.Remove(s.spool.Name())
+	}()
+	type named struct {
+		*group
+		name string
+	}
+	var all []named
+	for _, g := range s.groups {
+		workers := make([]string, len(g.from))
+		for i, at := range g.from {
+			workers[i] = s.names.of(at)
+		}
+		all = append(all, named{g, fold(workers)})
+	}
+	slices.SortFunc(all, func(a, b named) int {
+		return cmp.Or(cmp.Compare(len(b.from), len(a.from)), cmp.Compare(a.name, b.name))
+	})
+	for _, g := range all {
+		if err := s.print(g.name, g.group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *groupSink) print(name string, g *group) error {
+	if len(g.from) > 1 {
+		name = fmt.Sprintf("%s (%d)", name, len(g.from))
+	}
+	rule := strings.Repeat("-", 15)
+	if _, err := fmt.Fprintf(s.console, "%s\n%s\n%s\n", rule, name, rule); err != nil {
+		return err
+	}
+	if g.length == 0 {
+		return nil
+	}
+	if _, err := io.Copy(s.console, io.NewSectionReader(s.spool, g.start, g.length)); err != nil {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := s.spool.ReadAt(last, g.start+g.length-1); err != nil {
+		return outputError{fmt.Errorf("reading outputs from a temporary file: %w", err)}
+	}
+	if last[0] != '\n' {
+		if _, err := io.WriteString(s.console, "\n"); err != nil {
+			return err
+		}
+	}
+	if g.clipped > 0 {
+		s.console.say("%s: the output goes on for %d bytes, which are not shown: --group shows the first %d",
+			name, g.clipped, maxCaptured)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+)
+
+// jsonSink prints a line of JSON for each worker, when that has ended, and one for all at the end. A program can take
+// them as they come, and no more than one is in memory for each log that is read.
+type jsonSink struct {
+	console *console
+
+	// lock lets one object be made at a time: its text is up to six times as long as the output.
+	lock sync.Mutex
+}
+
+// workerObject is one worker. It is what --help says of -o json.
+type workerObject struct {
+	Type     string `json:"type"` // worker
+	Node     string `json:"node"`
+	Round    int32  `json:"round"`
+	ExitCode *int32 `json:"exitCode"` // null: not known to have ended
+	Tries    int32  `json:"tries,omitempty"`
+	Output   string `json:"output"`
+	// OutputFrom is log, or record: then the log could not be had, and output is the last 2 KiB of it at most.
+	OutputFrom string `json:"outputFrom"`
+	// OutputError says why output is not all that there was.
+	OutputError string `json:"outputError,omitempty"`
+	// OutputClipped is how many bytes of output are left out after the first 1 MiB.
+	OutputClipped int64 `json:"outputClipped,omitempty"`
+}
+
+// summaryObject is the last line.
+type summaryObject struct {
+	Type       string        `json:"type"` // summary
+	Goop       string        `json:"goop"`
+	Namespace  string        `json:"namespace"`
+	Reason     string        `json:"reason"`
+	ExitCode   int           `json:"exitCode"`
+	Desired    int32         `json:"desired"`
+	Succeeded  int32         `json:"succeeded"`
+	Failed     int32         `json:"failed"`
+	Unfinished []placeObject `json:"unfinished,omitempty"`
+}
+
+type placeObject struct {
+	Node  string `json:"node"`
+	Round int32  `json:"round"`
+}
+
+func (s *jsonSink) open(place) output { return &jsonOutput{capture: newCapture(), sink: s} }
+
+type jsonOutput struct {
+	*capture
+	sink *jsonSink
+}
+
+func (o *jsonOutput) end(r result) error {
+	o.settle(r)
+	object := workerObject{
+		Type: "worker", Node: r.node, Round: r.round,
+		Output: string(o.kept), OutputFrom: "log", OutputError: r.lost, OutputClipped: o.clipped(),
+	}
+	if r.lost != "" && !r.partial {
+		object.OutputFrom = "record"
+	}
+	if r.record != nil {
+		object.ExitCode, object.Tries = &r.record.ExitCode, r.record.Tries
+	}
+	o.capture = nil
+	return o.sink.print(object)
+}
+
+func (s *jsonSink) finish(of summary) error {
+	object := summaryObject{
+		Type: "summary", Goop: of.goop.Name, Namespace: of.goop.Namespace,
+		Reason: of.reason, ExitCode: of.exitCode,
+		Desired: of.goop.Status.Desired, Succeeded: of.goop.Status.Succeeded, Failed: of.goop.Status.Failed,
+	}
+	for _, at := range of.unfinished {
+		object.Unfinished = append(object.Unfinished, placeObject{Node: at.node, Round: at.round})
+	}
+	return s.print(object)
+}
+
+// print writes one object as a line. Bytes that are no UTF-8 become U+FFFD.
+func (s *jsonSink) print(object any) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(object); err != nil {
+		return err
+	}
+	_, err := s.console.Write(line.Bytes())
+	return err
+}

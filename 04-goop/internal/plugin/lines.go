@@ -1,0 +1,116 @@
+package plugin
+
+import (
+	"bytes"
+	"hash/fnv"
+	"unicode/utf8"
+)
+
+const (
+	// maxLine is how long a line may be. A longer one is shown in pieces, each as a line.
+	maxLine = 64 << 10
+
+	// maxChunk is about how much is gathered before it is written.
+	maxChunk = 64 << 10
+)
+
+// lineSink shows the output of workers as it comes, line by line, each with the worker's name before it.
+type lineSink struct {
+	console *console
+	names   *names
+	notices *notices
+}
+
+func (s *lineSink) open(at place) output { return &lineOutput{sink: s, at: at} }
+
+func (s *lineSink) finish(summary) error { return nil }
+
+// lineOutput makes whole lines of what one worker writes.
+type lineOutput struct {
+	sink *lineSink
+	at   place
+	rest []byte // of a line whose end has not come yet; less than maxLine
+}
+
+// Write takes any piece of output. What it cannot print is an outputError.
+func (o *lineOutput) Write(piece []byte) (int, error) {
+	prefix := o.prefix()
+	var chunk []byte
+	for left := piece; len(left) > 0; {
+		line, after, whole := bytes.Cut(left, []byte("\n"))
+		if room := maxLine - len(o.rest); len(line) > room {
+			line, after, whole = left[:room], left[room:], false
+		}
+		left = after
+		o.rest = append(o.rest, line...)
+		switch {
+		case whole:
+			chunk = appendLine(chunk, prefix, o.rest)
+			o.rest = o.rest[:0]
+		case len(o.rest) == maxLine:
+			cut := wholeRunes(o.rest)
+			chunk = appendLine(chunk, prefix, o.rest[:cut])
+			o.rest = append(o.rest[:0], o.rest[cut:]...)
+		}
+		if len(chunk) >= maxChunk {
+			if _, err := o.sink.console.Write(chunk); err != nil {
+				return 0, err
+			}
+			chunk = chunk[:0]
+		}
+	}
+	if len(chunk) > 0 {
+		if _, err := o.sink.console.Write(chunk); err != nil {
+			return 0, err
+		}
+	}
+	return len(piece), nil
+}
+
+// end prints the last line, if that was not ended.
+func (o *lineOutput) end(r result) error {
+	if r.lost != "" && r.record != nil && !r.partial {
+		if _, err := o.Write([]byte(r.record.Output)); err != nil {
+			return err
+		}
+	}
+	if len(o.rest) > 0 {
+		if _, err := o.Write([]byte("\n")); err != nil {
+			return err
+		}
+	}
+	o.rest = nil
+	o.sink.notices.lost(r)
+	return nil
+}
+
+func (o *lineOutput) prefix() string {
+	name := o.sink.names.of(o.at)
+	if !o.sink.console.colourOut {
+		return name + ": "
+	}
+	// Six colours that can be read on light and dark: the same worker always has the same.
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	return "\x1b[3" + string(rune('1'+hash.Sum32()%6)) + "m" + name + ":" + plain + " "
+}
+
+func appendLine(chunk []byte, prefix string, line []byte) []byte {
+	chunk = append(chunk, prefix...)
+	chunk = append(chunk, line...)
+	return append(chunk, '\n')
+}
+
+// wholeRunes says how much of the text can be printed without cutting a character in two: all of it, or up to
+// three bytes less.
+func wholeRunes(text []byte) int {
+	for back := 1; back < utf8.UTFMax && back < len(text); back++ {
+		if at := len(text) - back; utf8.RuneStart(text[at]) {
+			if utf8.FullRune(text[at:]) {
+				return len(text)
+			}
+			return at
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,47 @@
+package plugin
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// outputFlags say how the workers' output is shown.
+type outputFlags struct {
+	group  bool
+	format string
+}
+
+func (o *outputFlags) add(command *cobra.Command) {
+	command.Flags().BoolVar(&o.group, "group", false,
+		"show outputs that are the same once, with the workers that gave them, at the end; of each the first 1 MiB")
+	o.addFormat(command)
+}
+
+func (o *outputFlags) addFormat(command *cobra.Command) {
+	command.Flags().StringVarP(&o.format, "output", "o", "", "json: a JSON object in each line, for programs")
+	fixed(command, "output", "json")
+}
+
+func (o *outputFlags) check() error {
+	switch {
+	case o.format != "" && o.format != "json":
+		return usageError{fmt.Errorf("--output: %q is not known: the only format is json", o.format)}
+	case o.format != "" && o.group:
+		return usageError{fmt.Errorf("--group and --output exclude each other")}
+	}
+	return nil
+}
+
+// use lets a session's output be shown so.
+func (o *outputFlags) use(s *session, c *console) {
+	switch {
+	case o.format == "json":
+		s.sink = &jsonSink{console: c}
+	case o.group:
+		s.sink = newGroupSink(c, s.names, s.notices)
+	default:
+		s.sink = &lineSink{console: c, names: s.names, notices: s.notices}
+		s.live = true
+	}
+}

@@ -1,0 +1,193 @@
+//go:build unix
+
+package plugin
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	. "github.com/onsi/gomega"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/worker"
+)
+
+func TestSignalsCancelTheWork(t *testing.T) {
+	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+		t.Run(signal.String(), func(t *testing.T) {
+			g, f := NewWithT(t), newFake(t)
+			f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
+			p := f.start("run", "--", "sleep")
+			eventually(t, "output", func() bool { return p.out.String() == "n1: begun\n" })
+			p.signal(signal)
+			g.Expect(p.end()).To(Equal(code))
+			g.Expect(p.err.String()).To(Equal("goop: interrupted; not finished: n1; the Goop run-x0 is deleted, which ends its workers\n"))
+			g.Expect(f.all()).To(BeEmpty())
+		})
+	}
+}
+
+func TestASignalWhileTheGoopIsCreatedLeavesNone(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	var p *process
+	signalled := make(chan struct{})
+	f.slow.hold("POST", func() { <-signalled })
+	p = f.start("run", "--", "sleep")
+	eventually(t, "the request", func() bool { return f.slow.began.Load() })
+	p.signal(os.Interrupt)
+	<-time.After(200 * time.Millisecond)
+	close(signalled)
+	g.Expect(p.end()).To(Equal(130))
+	g.Expect(f.all()).To(BeEmpty())
+	g.Expect(f.changes()).To(Equal(2), "it was created, and deleted")
+}
+
+func TestASecondSignalLeavesAtOnce(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	f.slow.hold("DELETE", func() { <-forever })
+	p := f.start("run", "--", "sleep")
+	eventually(t, "output", func() bool { return p.out.String() != "" })
+	p.signal(os.Interrupt)
+	eventually(t, "the request", func() bool { return f.slow.began.Load() })
+	p.signal(os.Interrupt)
+	g.Expect(p.end()).To(Equal(130))
+	g.Expect(p.err.String()).To(ContainSubstring("goop: left at once; the Goop run-x0 may still be there: kubectl goop cancel run-x0 -n test\n"))
+}
+
+// A reader that does not read keeps nobody from cancelling.
+func TestASignalCancelsThoughNobodyTakesTheOutput(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) {
+		f.worker(goop, "n1", 0, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, strings.Repeat("much ", 1000)+"\n")
+			}
+		})
+	})
+	p := f.command("run", "--", "yes")
+	reader, err := p.StdoutPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	p.Stderr = p.err
+	g.Expect(p.Start()).To(Succeed())
+	_, err = bufio.NewReaderSize(reader, 16).ReadString(' ')
+	g.Expect(err).NotTo(HaveOccurred())
+	<-time.After(200 * time.Millisecond) // until the pipe is full
+	p.signal(os.Interrupt)
+	g.Expect(p.end()).To(Equal(130))
+	g.Expect(f.all()).To(BeEmpty())
+}
+
+// As in kubectl goop run … | head -n 1.
+func TestAReaderThatLeavesCancelsTheWork(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) {
+		f.worker(goop, "n1", 0, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, "much\n")
+				w.(http.Flusher).Flush()
+			}
+		})
+	})
+	p := f.command("run", "--", "yes")
+	reader, writer, err := os.Pipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	p.Stdout, p.Stderr = writer, p.err
+	g.Expect(p.Start()).To(Succeed())
+	writer.Close()
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(line).To(Equal("n1: much\n"))
+	reader.Close()
+	g.Expect(p.end()).To(Equal(1))
+	g.Expect(p.err.String()).To(ContainSubstring("broken pipe"))
+	g.Expect(f.all()).To(BeEmpty())
+}
+
+// onTerminal runs the program with a terminal as its output, and returns all it wrote.
+func onTerminal(t *testing.T, f *fake, env []string, during func(p *process), args ...string) (screen string, code int) {
+	t.Helper()
+	p := f.command(args...)
+	p.Env = append(p.Env, env...)
+	terminal, err := pty.StartWithSize(p.Cmd, &pty.Winsize{Rows: 24, Cols: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	read := make(chan struct{})
+	go func() {
+		// It ends with an error when the last process has closed its side.
+		_, _ = io.Copy(p.out, terminal)
+		close(read)
+	}()
+	during(p)
+	code = p.end()
+	<-read
+	return p.out.String(), code
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	pods, speak := make(chan string, 1), make(chan struct{})
+	f.operator(func(goop string) {
+		f.update(goop, func(goop *v1alpha1.Goop) {
+			goop.Status = v1alpha1.GoopStatus{ObservedGeneration: 1, Desired: 4, Running: 1, Succeeded: 1, Failed: 2}
+		})
+		pods <- f.worker(goop, "n1", 0, func(w http.ResponseWriter, r *http.Request) {
+			<-speak
+			_, _ = io.WriteString(w, "hello\n")
+		})
+	})
+	began := time.Now()
+	screen, code := onTerminal(t, f, nil, func(p *process) {
+		eventually(t, "a second of progress", func() bool { return strings.Contains(p.out.String(), "of 4, 2s") })
+		close(speak)
+		eventually(t, "output", func() bool { return strings.Contains(p.out.String(), "hello") })
+		f.finish(<-pods, worker.Record{Tries: 1})
+		f.over("run-x0", 1)
+	}, "run", "--", "hello")
+	took := time.Since(began)
+	g.Expect(code).To(Equal(0))
+	g.Expect(screen).To(ContainSubstring("\r\x1b[K3 done, 1 running, \x1b[31m2 failed\x1b[0m of 4, "))
+	g.Expect(screen).To(MatchRegexp(`\r\x1b\[K\x1b\[3[1-6]mn1:\x1b\[0m hello\r\n`), "the line is erased before output")
+	g.Expect(strings.LastIndex(screen, "\x1b[K")).To(BeNumerically(">", strings.LastIndex(screen, " of 4, ")), "the line is gone at the end")
+	g.Expect(strings.Count(screen, " of 4, ")).To(BeNumerically("<=", 5*took.Seconds()+1))
+}
+
+func TestNoColoursWhereNoneAreWanted(t *testing.T) {
+	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
+		t.Run(env, func(t *testing.T) {
+			g, f := NewWithT(t), newFake(t)
+			f.operator(func(goop string) {
+				f.ends(goop, "n1", 0, "hello\n", 0)
+				<-time.After(500 * time.Millisecond)
+				f.over(goop, 1)
+			})
+			screen, code := onTerminal(t, f, []string{env}, func(*process) {}, "run", "--", "hello")
+			g.Expect(code).To(Equal(0))
+			g.Expect(screen).To(ContainSubstring("n1: hello\r\n"))
+			g.Expect(screen).NotTo(MatchRegexp(`\x1b\[[0-9]*m`))
+			if env == "TERM=dumb" {
+				g.Expect(screen).NotTo(ContainSubstring("\x1b"))
+			}
+		})
+	}
+}
+
+func TestALongLineOfProgressIsCut(t *testing.T) {
+	g := NewWithT(t)
+	var screen buffer
+	c := newConsole(streamsTo(&screen))
+	c.width = func() int { return 10 }
+	c.draw("0123456789abcdef")
+	g.Expect(screen.String()).To(Equal(eraseLine + "012345678"))
+}

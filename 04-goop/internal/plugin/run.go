@@ -1,0 +1,213 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+)
+
+const runHelp = `Run a command on nodes, show what it writes, and exit as it did.
+
+Each worker is a container on its node. Lines of output begin with the node's
+name, or with NODE/ROUND where nodes have several workers. No shell sees the
+command: for one, run sh -c.
+
+The Goop, and with it all that was made for it, is removed at the end. Ctrl-C
+and --timeout cancel the work: they remove the Goop as well, which ends the
+workers; with --keep they suspend it. A second Ctrl-C leaves at once.
+
+`
+
+const runExamples = `  # The kernel of every node
+  kubectl goop run -- uname -r
+
+  # The same, with nodes that gave the same answer together
+  kubectl goop run --group -- uname -r
+
+  # A file of the nodes of one kind, the control plane's among them, within a minute
+  kubectl goop run --nodes kubernetes.io/arch=amd64 --tolerate-all --host-root ro --timeout 1m -- cat /host/etc/os-release
+
+  # Ten workers, spread over the nodes
+  kubectl goop run --count 10 -- sh -c 'echo $GOOP_ROUND on $NODE_NAME'
+
+  # The nodes on which a command failed
+  kubectl goop run -o json -- test -e /etc/passwd | jq -r 'select(.type=="worker" and .exitCode!=0).node'`
+
+// deadlineSlack is how much later than --timeout the Goop's own deadline is. That one is for when this program is
+// killed: the work ends all the same. If this program lives it is to be the one that says what happened.
+const deadlineSlack = 15 * time.Second
+
+// runFlags are the flags of run.
+type runFlags struct {
+	outputFlags
+	nodes, image, hostRoot string
+	count, retries         int32
+	timeout                time.Duration
+	tolerateAll, keep      bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	r := &runFlags{}
+	command := &cobra.Command{
+		Use:     "run [flags] -- COMMAND [ARGUMENT...]",
+		Short:   "Run a command on nodes, show what it writes, and exit as it did",
+		Long:    runHelp + exitHelp,
+		Example: runExamples,
+		Args:    usage(cobra.MinimumNArgs(1)),
+		RunE: func(command *cobra.Command, args []string) error {
+			goop, err := r.goop(args)
+			if err != nil {
+				return usageError{err}
+			}
+			if err := r.check(); err != nil {
+				return err
+			}
+			return a.run(command.Context(), r, goop)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := command.Flags()
+	// What follows the command is the command's.
+	flags.SetInterspersed(false)
+	flags.StringVar(&r.nodes, "nodes", "", "labels of the nodes to run on, as KEY=VALUE,…; all, if unset")
+	flags.Int32Var(&r.count, "count", 0, "how many workers to spread over the nodes; one on each, if unset")
+	flags.StringVar(&r.image, "image", "", "container image to run in; busybox, if unset")
+	flags.DurationVar(&r.timeout, "timeout", 0, "cancel the work after this time, as 90s or 1h30m; never, if unset")
+	flags.StringVar(&r.hostRoot, "host-root", "", "the node's files at /host: ro or rw; the operator must allow it")
+	flags.Int32Var(&r.retries, "retries", 0, "how often a worker tries again that does not end with 0")
+	flags.BoolVar(&r.tolerateAll, "tolerate-all", false,
+		"run also on nodes with taints that keep others away, as the control plane's")
+	flags.BoolVar(&r.keep, "keep", false, "do not remove the Goop at the end: its logs stay to be read")
+	r.add(command)
+	fixed(command, "host-root", "ro", "rw")
+	return command
+}
+
+// goop is the one that the flags ask for.
+func (r *runFlags) goop(cmd []string) (*v1alpha1.Goop, error) {
+	goop := &v1alpha1.Goop{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Goop"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "run-"},
+		Spec:       v1alpha1.GoopSpec{Cmd: cmd, Image: r.image, Retries: &r.retries},
+	}
+	spec := &goop.Spec
+	if r.nodes != "" {
+		selector, err := labels.ConvertSelectorToLabelsMap(r.nodes)
+		if err != nil {
+			return nil, fmt.Errorf("--nodes: must be KEY=VALUE, or several with commas between: %w", err)
+		}
+		spec.NodeSelector = selector
+	}
+	switch {
+	case r.count < 0:
+		return nil, fmt.Errorf("--count: must not be negative")
+	case r.count > 0:
+		spec.JobCount = &r.count
+	}
+	if r.retries < 0 {
+		return nil, fmt.Errorf("--retries: must not be negative")
+	}
+	switch r.hostRoot {
+	case "":
+	case "ro":
+		spec.Host = &v1alpha1.HostAccess{Root: v1alpha1.HostRootReadOnly}
+	case "rw":
+		spec.Host = &v1alpha1.HostAccess{Root: v1alpha1.HostRootReadWrite}
+	default:
+		return nil, fmt.Errorf("--host-root: must be ro or rw")
+	}
+	if r.tolerateAll {
+		spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	if r.timeout < 0 {
+		return nil, fmt.Errorf("--timeout: must not be negative")
+	}
+	if seconds := math.Ceil((r.timeout + deadlineSlack).Seconds()); r.timeout > 0 && seconds <= math.MaxInt32 {
+		spec.ActiveDeadlineSeconds = new(int64(seconds))
+	}
+	return goop, nil
+}
+
+// run creates the Goop, follows it, and removes it.
+func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
+	api, err := a.connect()
+	if err != nil {
+		return err
+	}
+	if r.timeout > 0 {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeoutCause(ctx, r.timeout, errTimedOut)
+		defer done()
+	}
+	a.left.Store(new("the Goop may have been created: kubectl goop ls" + inNamespace(api)))
+	created, err := create(ctx, api, goop)
+	if err != nil {
+		a.left.Store(nil)
+		return fmt.Errorf("creating the Goop: %w", explained(err))
+	}
+	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: kubectl goop cancel %[1]s%s", created.Name, inNamespace(api))))
+	if r.keep {
+		a.console.say("the Goop %s is created and will be kept: kubectl goop logs %[1]s%s", created.Name, inNamespace(api))
+	}
+	s := newSession(a, api, created)
+	s.toTheEnd = true
+	r.use(s, a.console)
+	var did string
+	why := a.follow(ctx, s, func(why error) {
+		if did, err = r.end(ctx, api, created, why); err == nil {
+			a.left.Store(nil)
+		}
+	})
+	code := a.conclude(s, why, did, r.timeout)
+	if err != nil {
+		a.console.fail("%v; it may still be there: kubectl goop cancel %s%s", err, created.Name, inNamespace(api))
+		if code == nil {
+			return exitError(exitFailed)
+		}
+	}
+	return code
+}
+
+// create is not cut short by a signal: the Goop would be there, and nobody would know its name.
+func create(ctx context.Context, api *api, goop *v1alpha1.Goop) (*v1alpha1.Goop, error) {
+	ctx, done := lasting(ctx)
+	defer done()
+	return api.goops.Create(ctx, goop, metav1.CreateOptions{})
+}
+
+// end takes away what is not to be kept, and ends the work if it is not over: why is nil if it is. It returns what
+// was done to the Goop, to be said.
+func (r *runFlags) end(ctx context.Context, api *api, goop *v1alpha1.Goop, why error) (did string, err error) {
+	ctx, done := lasting(ctx)
+	defer done()
+	switch {
+	case errors.Is(why, errDeleted), r.keep && (why == nil || errors.Is(why, errRefused)):
+		return "", nil
+	case r.keep:
+		_, err = api.goops.Patch(ctx, goop.Name, types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
+		did = fmt.Sprintf("the Goop %s is suspended, which ends its workers, and kept", goop.Name)
+	default:
+		err = api.goops.Delete(ctx, goop.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(goop.UID))})
+		did = fmt.Sprintf("the Goop %s is deleted, which ends its workers", goop.Name)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("ending the Goop %s: %w", goop.Name, err)
+	case why == nil:
+		return "", nil
+	}
+	return did, nil
+}
