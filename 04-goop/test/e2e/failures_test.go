@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/worker"
+	"example.com/workbook/shared/e2e"
+	"example.com/workbook/shared/expect"
+)
+
+const (
+	// grace is within what workers are gone that were told to go: the ten seconds that each has, and what the nodes
+	// need on a busy machine.
+	grace = 40 * time.Second
+	// unpullable is an image that no node can pull, and pullError what a kubelet says of it.
+	unpullable = "no-such-registry.invalid/busybox:1"
+	pullError  = `failed to pull and unpack image "` + unpullable + `": failed to resolve reference: dial tcp: lookup no-such-registry.invalid: no such host`
+)
+
+var (
+	// thirdTime fails twice and then succeeds.
+	thirdTime = does(`n=$(cat /tmp/tries 2>/dev/null || echo 0); n=$((n + 1)); echo "$n" >/tmp/tries; echo "try $n"; test "$n" -gt 2`,
+		func(*corev1.Pod, time.Duration) *worker.Record { return &worker.Record{Tries: 3, Output: "try 3\n"} })
+	// noProgram is not there.
+	noProgram = []string{"no-such-program", "argument"}
+)
+
+func init() { plays(noProgram, endsWith(127, "no-such-program: not found\n")) }
+
+var _ = env.SideBySide("A worker", atOnce,
+	spec("that fails twice and then succeeds has succeeded, in three tries", func(w *world) {
+		goop := w.create("third", v1alpha1.GoopSpec{Cmd: thirdTime, JobCount: new(int32(1)), Retries: new(int32(3))})
+		w.complete(goop, 1)
+		pod := w.all(goop, 1)[0]
+		record, err := worker.ParseRecord(statusOf(&pod).State.Terminated.Message)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(record.Tries).To(BeEquivalentTo(3))
+		w.Expect(record.Output).To(Equal("try 3\n"))
+		w.Expect(statusOf(&pod).RestartCount).To(BeZero(), "the worker tries again, not the kubelet")
+		if env.Cluster.RunsContainers() {
+			w.Expect(w.outputs(goop)).To(HaveEach(And(ContainSubstring("try 1\n"), ContainSubstring("try 2\n"), ContainSubstring("try 3\n"))))
+		}
+	}),
+	spec("that never succeeds is told of with its node, exit code and output, and under Continue the others finish", func(w *world) {
+		nodes := w.nodes()
+		bad := nodes[len(nodes)-1]
+		cmd := does(`test "$NODE_NAME" != "$BAD" || { echo "no luck on $NODE_NAME" >&2; exit 7; }; sleep 3`, func(pod *corev1.Pod, _ time.Duration) *worker.Record {
+			if pod.Spec.NodeName == variable(pod, "BAD") {
+				return recordOf(pod, 7, "no luck on NODE\n")
+			}
+			return recordOf(pod, 0, "")
+		})
+		goop := w.create("continue", v1alpha1.GoopSpec{
+			Cmd: cmd, Retries: new(int32(1)), Env: []v1alpha1.EnvVar{{Name: "BAD", Value: bad}},
+		})
+		message := w.failed(goop, v1alpha1.ReasonWorkersFailed)
+		w.Expect(message).To(And(ContainSubstring(bad), ContainSubstring("exit code 7")))
+		w.Expect(goop.Status.Succeeded).To(BeEquivalentTo(len(nodes) - 1))
+		w.Expect(goop.Status.Failed).To(BeEquivalentTo(1))
+		w.Expect(goop.Status.ExitCode).To(HaveValue(BeEquivalentTo(7)))
+		w.Expect(goop.Status.Failures).To(Equal([]v1alpha1.Failure{{Node: bad, ExitCode: 7, Output: "no luck on " + bad + "\n"}}))
+		w.told(goop, "Warning", v1alpha1.ReasonWorkersFailed)
+		pod := w.podOn(goop, bad)
+		record, err := worker.ParseRecord(statusOf(pod).State.Terminated.Message)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(record.Tries).To(BeEquivalentTo(2), "one more than retries")
+	}),
+	spec("that never succeeds ends the others under FailFast", func(w *world) {
+		nodes := w.nodes()
+		bad := nodes[0]
+		goop := w.create("failfast", v1alpha1.GoopSpec{
+			Cmd: onOne, Retries: new(int32(1)), FailurePolicy: v1alpha1.FailurePolicyFailFast,
+			Env: []v1alpha1.EnvVar{{Name: "BAD", Value: bad}},
+		})
+		w.Expect(w.failed(goop, v1alpha1.ReasonWorkersFailed)).To(ContainSubstring("FailFast"))
+		w.Expect(goop.Status.Failures).To(HaveLen(1))
+		w.Expect(goop.Status.ExitCode).To(HaveValue(BeEquivalentTo(7)))
+		w.Eventually(func() []corev1.Pod { return w.pods(goop) }).WithTimeout(grace).WithPolling(expect.Interval).
+			Should(HaveExactElements(HaveField("Spec.NodeName", bad)), "its pod stays, with its log")
+		until(w, goop, func(g Gomega, live *v1alpha1.Goop) { g.Expect(live.Status.Running).To(BeZero()) })
+	}),
+	spec("whose program is not there ends with 127", func(w *world) {
+		goop := w.create("nothing", v1alpha1.GoopSpec{Cmd: noProgram, JobCount: new(int32(1)), Retries: new(int32(2))})
+		w.failed(goop, v1alpha1.ReasonWorkersFailed)
+		w.Expect(goop.Status.ExitCode).To(HaveValue(BeEquivalentTo(127)))
+		w.Expect(goop.Status.Failures[0].Output).To(ContainSubstring("no-such-program"))
+	}),
+	onContainers("that is killed again and again is tried no more often than it may be", func(w *world) {
+		goop := w.create("killed", v1alpha1.GoopSpec{Cmd: sh("kill -9 $$"), JobCount: new(int32(1)), Retries: new(int32(1))})
+		w.failed(goop, v1alpha1.ReasonWorkersFailed)
+		w.Expect(goop.Status.ExitCode).To(HaveValue(BeEquivalentTo(128 + 9)))
+		record, err := worker.ParseRecord(statusOf(&w.all(goop, 1)[0]).State.Terminated.Message)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(record.Tries).To(BeEquivalentTo(2))
+	}),
+)
+
+var _ = env.SideBySide("Bad input:", atOnce,
+	isRejected("a jobCount of 0", "job-count-zero.yaml", "spec.jobCount"),
+	isRejected("an empty cmd", "cmd-empty.yaml", "spec.cmd"),
+	isRejected("an env name that is none", "env-name-is-none.yaml", "spec.env[0].name"),
+	isRejected("a Goop name too long for its DaemonSets", "name-too-long.yaml", "metadata.name"),
+
+	spec("a selector that matches no node is NoEligibleNodes, and heals when one comes", func(w *world) {
+		key := w.namespace + ".example.com/wanted"
+		goop := w.create("choosy", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(2)), NodeSelector: map[string]string{key: "yes"}})
+		w.Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonNoEligibleNodes).Message).
+			To(ContainSubstring("spec.nodeSelector"))
+		w.told(goop, "Warning", v1alpha1.ReasonNoEligibleNodes)
+		w.Expect(w.pods(goop)).To(BeEmpty())
+
+		node := w.nodes()[0]
+		w.label(node, key, "yes")
+		defer w.label(node, key, "")
+		w.complete(goop, 2)
+		w.Expect(w.spread(goop)).To(Equal(map[string]int{node: 2}))
+	}),
+	spec("an image that cannot be pulled is ImageNotPulled, in the kubelet's words", func(w *world) {
+		goop := w.create("unpullable", v1alpha1.GoopSpec{Cmd: sh("not played"), Image: unpullable, JobCount: new(int32(1))})
+		if !env.Cluster.RunsContainers() {
+			pod := w.all(goop, 1)[0]
+			until(w, &pod, func(g Gomega, p *corev1.Pod) {
+				setWork(p, isWaiting("ErrImagePull", pullError))
+				g.Expect(env.Client.Status().Update(w.ctx, p)).To(Succeed())
+			})
+		}
+		w.Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonImageNotPulled).Message).
+			To(And(ContainSubstring(unpullable), ContainSubstring(w.all(goop, 1)[0].Spec.NodeName)))
+		w.told(goop, "Warning", v1alpha1.ReasonImageNotPulled)
+		w.delete(goop)
+		w.leaves()
+	}),
+	spec("more than 32 workers a node is TooManyRounds, with the number that fits", func(w *world) {
+		most := v1alpha1.MaxRounds * len(w.nodes())
+		goop := w.create("many", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(most + 1))})
+		w.Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonTooManyRounds).Message).
+			To(ContainSubstring(fmt.Sprint(most + 1)))
+		w.Expect(w.daemonSets(goop)).To(BeEmpty())
+	}),
+	spec("a spec that is changed is refused, but for suspend, TTL and deadline", func(w *world) {
+		goop := w.create("fixed", v1alpha1.GoopSpec{Cmd: endless, JobCount: new(int32(1))})
+		for _, patch := range []string{
+			`{"spec":{"cmd":["true"]}}`, `{"spec":{"jobCount":2}}`, `{"spec":{"retries":7}}`, `{"spec":{"image":"other"}}`, `{"spec":{"cleanupCmd":["true"]}}`,
+		} {
+			err := env.Client.Patch(w.ctx, goop.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)))
+			w.Expect(err).To(MatchError(ContainSubstring("is immutable: delete the Goop and create another")), patch)
+		}
+		w.change(goop, func(spec *v1alpha1.GoopSpec) {
+			spec.TTLSecondsAfterFinished, spec.ActiveDeadlineSeconds = new(int32(60)), new(int64(600))
+		})
+	}),
+	isNameConflict("DaemonSet", "taken-0", func(meta metav1.ObjectMeta) client.Object {
+		labels := map[string]string{"app": "foreign"}
+		return &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{"no-such": "node"},
+					Containers:   []corev1.Container{{Name: "foreign", Image: "example.com/foreign"}},
+				},
+			},
+		}}
+	}),
+	isNameConflict("ConfigMap", "taken-record-0", func(meta metav1.ObjectMeta) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"record": "foreign"}}
+	}),
+)
+
+// isRejected is a spec about a sample that the API server refuses.
+func isRejected(what, file, field string) e2e.Scenario {
+	return spec(what+" is rejected, with the field's name", func(w *world) {
+		text, err := os.ReadFile(filepath.Join("../../config/samples/invalid", file))
+		w.Expect(err).NotTo(HaveOccurred())
+		object := &unstructured.Unstructured{}
+		w.Expect(yaml.Unmarshal(text, object)).To(Succeed())
+		object.SetNamespace(w.namespace)
+		first, _, _ := strings.Cut(string(text), "\n")
+		w.Expect(env.Client.Create(w.ctx, object)).To(MatchError(And(
+			ContainSubstring(field), ContainSubstring(strings.TrimPrefix(first, "# Rejected: ")))))
+	})
+}
+
+// isNameConflict is a spec about an object of a name that a Goop needs, and that someone else made before.
+func isNameConflict(kind, name string, foreign func(metav1.ObjectMeta) client.Object) e2e.Scenario {
+	return spec("a "+kind+" of a name that is needed, someone else's, is a NameConflict, is left as it is, and heals", func(w *world) {
+		object := foreign(metav1.ObjectMeta{Namespace: w.namespace, Name: name})
+		w.Expect(env.Client.Create(w.ctx, object)).To(Succeed())
+		goop := w.create("taken", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(1))})
+		w.Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonNameConflict).Message).
+			To(And(ContainSubstring(kind), ContainSubstring(name)))
+		uid, generation, owners := object.GetUID(), object.GetGeneration(), object.GetOwnerReferences()
+		always(w, object, func(g Gomega, o client.Object) {
+			g.Expect(o.GetUID()).To(Equal(uid))
+			g.Expect(o.GetGeneration()).To(Equal(generation))
+			g.Expect(o.GetOwnerReferences()).To(Equal(owners))
+		})
+		w.Expect(w.pods(goop)).To(BeEmpty())
+		w.delete(object)
+		w.complete(goop, 1)
+	})
+}

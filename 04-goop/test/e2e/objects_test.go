@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/record"
+	"example.com/workbook/shared/expect"
+)
+
+// nodes are the names of all nodes, the control plane's included.
+func (w *world) nodes() []string {
+	GinkgoHelper()
+	var list corev1.NodeList
+	w.Expect(env.Client.List(w.ctx, &list)).To(Succeed())
+	var names []string
+	for _, node := range list.Items {
+		names = append(names, node.Name)
+	}
+	slices.Sort(names)
+	w.Expect(len(names)).To(BeNumerically(">=", 2), "there is nothing to be spread over")
+	return names
+}
+
+// pods are those of a Goop that are there, be they about to go or not.
+func (w *world) pods(goop *v1alpha1.Goop) []corev1.Pod {
+	GinkgoHelper()
+	var list corev1.PodList
+	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(goop.Namespace), client.MatchingLabels{v1alpha1.LabelGoop: goop.Name})).To(Succeed())
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return strings.Compare(a.Spec.NodeName+a.Labels[v1alpha1.LabelRound], b.Spec.NodeName+b.Labels[v1alpha1.LabelRound])
+	})
+	return list.Items
+}
+
+// all waits until there are so many pods of a Goop, each on a node, and returns them.
+func (w *world) all(goop *v1alpha1.Goop, n int) []corev1.Pod {
+	GinkgoHelper()
+	var found []corev1.Pod
+	w.Eventually(w.ctx, func(g Gomega) {
+		found = w.pods(goop)
+		g.Expect(found).To(HaveLen(n))
+		g.Expect(found).To(HaveEach(HaveField("Spec.NodeName", Not(BeEmpty()))))
+	}).WithTimeout(patience).WithPolling(expect.Interval).Should(Succeed(), "pods of %s", goop.Name)
+	return found
+}
+
+// podOn waits until a Goop has a pod on a node, of round 0, and returns it.
+func (w *world) podOn(goop *v1alpha1.Goop, node string) *corev1.Pod {
+	GinkgoHelper()
+	var found *corev1.Pod
+	w.Eventually(w.ctx, func() *corev1.Pod {
+		for _, pod := range w.pods(goop) {
+			if pod.Spec.NodeName == node && pod.Labels[v1alpha1.LabelRound] == "0" {
+				found = &pod
+			}
+		}
+		return found
+	}).WithTimeout(patience).WithPolling(expect.Interval).ShouldNot(BeNil(), "%s has no pod on %s", goop.Name, node)
+	return found
+}
+
+// noPods waits until no pod of a Goop is there.
+func (w *world) noPods(goop *v1alpha1.Goop, within time.Duration) {
+	GinkgoHelper()
+	w.Eventually(w.ctx, func() []corev1.Pod { return w.pods(goop) }).WithTimeout(within).WithPolling(expect.Interval).Should(BeEmpty())
+}
+
+// daemonSets are those of a Goop.
+func (w *world) daemonSets(goop *v1alpha1.Goop) []appsv1.DaemonSet {
+	GinkgoHelper()
+	var list appsv1.DaemonSetList
+	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(goop.Namespace), client.MatchingLabels{v1alpha1.LabelGoop: goop.Name})).To(Succeed())
+	return list.Items
+}
+
+// recorded is the record of a Goop's work, as its ConfigMaps have it.
+func (w *world) recorded(goop *v1alpha1.Goop) *record.Record {
+	GinkgoHelper()
+	shards := map[int]string{}
+	for number := 0; ; number++ {
+		shard := &corev1.ConfigMap{}
+		err := env.Client.Get(w.ctx, client.ObjectKey{Namespace: goop.Namespace, Name: fmt.Sprintf("%s-record-%d", goop.Name, number)}, shard)
+		if apierrors.IsNotFound(err) {
+			break
+		}
+		w.Expect(err).NotTo(HaveOccurred())
+		shards[number] = shard.Data[record.Key]
+	}
+	all, err := record.Read(shards)
+	w.Expect(err).NotTo(HaveOccurred())
+	return all
+}
+
+// spread is how many workers of a Goop have finished on each node, by the record.
+func (w *world) spread(goop *v1alpha1.Goop) map[string]int {
+	GinkgoHelper()
+	counts := map[string]int{}
+	for place := range w.recorded(goop).Finished {
+		counts[place.Node]++
+	}
+	return counts
+}
+
+// expectEven asserts that the counts of nodes differ by one at most, with none for those that are not counted.
+func (w *world) expectEven(counts map[string]int, nodes []string) {
+	GinkgoHelper()
+	var all []int
+	for _, node := range nodes {
+		all = append(all, counts[node])
+	}
+	w.Expect(slices.Collect(maps.Keys(counts))).To(HaveEach(BeElementOf(nodes)))
+	w.Expect(slices.Max(all)-slices.Min(all)).To(BeNumerically("<=", 1), "%v", counts)
+}
+
+// leftovers are the objects of a namespace that this stage might have made.
+func (w *world) leftovers() []string {
+	GinkgoHelper()
+	var left []string
+	for _, list := range []client.ObjectList{
+		&v1alpha1.GoopList{}, &appsv1.DaemonSetList{}, &appsv1.ControllerRevisionList{}, &corev1.PodList{}, &corev1.ConfigMapList{},
+	} {
+		w.Expect(env.Client.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+		w.Expect(apimeta.EachListItem(list, func(item runtime.Object) error {
+			object := item.(client.Object)
+			// Each namespace gets this one from Kubernetes.
+			if object.GetName() != "kube-root-ca.crt" {
+				left = append(left, fmt.Sprintf("%T %s", object, object.GetName()))
+			}
+			return nil
+		})).To(Succeed())
+	}
+	return left
+}
+
+// leaves waits until nothing but this is left in the namespace.
+func (w *world) leaves(objects ...any) {
+	GinkgoHelper()
+	w.Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).Should(ConsistOf(objects...))
+}
+
+// told waits for an Event about a Goop, which may be gone, and returns its text.
+func (w *world) told(goop *v1alpha1.Goop, kind, reason string) (note string) {
+	GinkgoHelper()
+	w.Eventually(w.ctx, func(g Gomega) {
+		var list eventsv1.EventList
+		g.Expect(env.Client.List(w.ctx, &list, client.InNamespace(goop.Namespace))).To(Succeed())
+		i := slices.IndexFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.UID == goop.UID && e.Reason == reason && e.Type == kind
+		})
+		g.Expect(i).NotTo(Equal(-1), "no Event %s %s", kind, reason)
+		note = list.Items[i].Note
+	}).WithTimeout(patience).WithPolling(expect.Interval).Should(Succeed())
+	return note
+}
+
+// log is all that the work of a pod wrote so far, since it was last started.
+func (w *world) log(pod *corev1.Pod) string {
+	GinkgoHelper()
+	clients, err := kubernetes.NewForConfig(env.Config)
+	w.Expect(err).NotTo(HaveOccurred())
+	text, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: v1alpha1.WorkContainer}).DoRaw(w.ctx)
+	w.Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+// outputs are what the workers of a Goop wrote, by node and round: "worker/0".
+func (w *world) outputs(goop *v1alpha1.Goop) map[string]string {
+	GinkgoHelper()
+	outputs := map[string]string{}
+	for _, pod := range w.pods(goop) {
+		outputs[pod.Spec.NodeName+"/"+pod.Labels[v1alpha1.LabelRound]] = w.log(&pod)
+	}
+	return outputs
+}
+
+// label sets a label of a node, or takes it away if the value is empty. Only specs that use it care.
+func (w *world) label(node, key, value string) {
+	GinkgoHelper()
+	set := strconv.Quote(value)
+	if value == "" {
+		set = "null"
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, key, set)
+	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	w.Expect(env.Client.Patch(w.ctx, target, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
+}

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+)
+
+var _ = Describe("Rights:", func() {
+	It("the operator's roles hold none that it does not use, and lack none that it uses", func(ctx SpecContext) {
+		env.ExpectExactRights(ctx, derived, func() {
+			w := alone(ctx)
+			goop := w.create("whole", v1alpha1.GoopSpec{Cmd: endless, JobCount: new(int32(2)), CleanupCmd: cleans})
+			w.running(goop, 2)
+			w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
+			w.suspended(goop, 0)
+			w.delete(goop)
+			w.gone(goop)
+			brief := w.create("brief", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(2)), TTLSecondsAfterFinished: new(int32(0))})
+			w.complete(brief, 2)
+			w.leaves(only("brief"))
+		})
+	})
+
+	It("users may write Goops with the role for that, and touch nothing that is made for them", func(ctx SpecContext) {
+		w := alone(ctx)
+		const role = "goop-goop-editor-role"
+		Expect(env.Client.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "user"}},
+		})).To(Succeed())
+		config := rest.CopyConfig(env.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: "user"}
+		user, err := client.New(config, client.Options{Scheme: env.Client.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+
+		goop := &v1alpha1.Goop{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "theirs"},
+			Spec:       v1alpha1.GoopSpec{Cmd: endless, JobCount: new(int32(1))},
+		}
+		// The authorizer may hear of the binding a moment later.
+		Eventually(func() error { return user.Create(ctx, goop) }).Should(Succeed())
+		w.running(goop, 1)
+		daemonSet := w.daemonSets(goop)[0]
+		Expect(apierrors.IsForbidden(user.Delete(ctx, &daemonSet))).To(BeTrue())
+		Expect(user.Delete(ctx, goop)).To(Succeed())
+		w.gone(goop)
+	})
+})
+
+// derived are rights that no request is named after, and what they are for.
+var derived = map[string]string{
+	"update goop.example.com/goops/finalizers": "blockOwnerDeletion in the owner references",
+	"patch events.k8s.io/events":               "an Event that comes again within minutes is counted up",
+	"patch /events":                            "an Event of leader election that comes again is, too",
+}

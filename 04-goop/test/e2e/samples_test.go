@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+)
+
+var _ = Describe("The samples", func() {
+	It("all become Complete, but for the one that asks for what it is not given", func(ctx SpecContext) {
+		w := alone(ctx)
+		goops := read("../../config/samples/v1alpha1_*.yaml")
+		for _, goop := range goops {
+			plays(goop.Spec.Cmd, endsWith(0, ""))
+			if len(goop.Spec.CleanupCmd) > 0 {
+				plays(goop.Spec.CleanupCmd, endsWith(0, ""))
+			}
+			goop.Namespace = w.namespace
+			Expect(env.Client.Create(ctx, goop)).To(Succeed(), goop.Name)
+		}
+		workers, err := env.Cluster.Nodes(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for _, goop := range goops {
+			if goop.Spec.Host != nil {
+				w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonHostAccessRefused)
+				continue
+			}
+			w.complete(goop, int(ptr.Deref(goop.Spec.JobCount, int32(len(workers)))))
+		}
+		for _, goop := range goops {
+			w.delete(goop)
+		}
+		w.leaves()
+	})
+})
+
+// read returns the Goops in the files that a pattern names.
+func read(pattern string) []*v1alpha1.Goop {
+	GinkgoHelper()
+	files, err := filepath.Glob(pattern)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty())
+	var goops []*v1alpha1.Goop
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		goop := &v1alpha1.Goop{}
+		Expect(yaml.UnmarshalStrict(text, goop)).To(Succeed(), file)
+		goops = append(goops, goop)
+	}
+	return goops
+}
