@@ -66,6 +66,10 @@ const (
 	// kubelet's.
 	ReasonWorkersNotStarted = "WorkersNotStarted"
 
+	// ReasonNoPods means that nothing is at work though there is work to be done, and no pod is made for it. The Events
+	// of the DaemonSet tell why: a quota, say, or the Pod Security level of the namespace.
+	ReasonNoPods = "NoPods"
+
 	// ReasonRecordUnreadable means that somebody has changed the record of what is done so that it cannot be read.
 	// Nothing is done until it can: work might run again.
 	ReasonRecordUnreadable = "RecordUnreadable"

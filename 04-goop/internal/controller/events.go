@@ -78,6 +78,7 @@ var isObstacle = map[string]bool{
 	v1alpha1.ReasonHostAccessRefused: true,
 	v1alpha1.ReasonNameConflict:      true,
 	v1alpha1.ReasonImageNotPulled:    true,
+	v1alpha1.ReasonNoPods:            true,
 	v1alpha1.ReasonWorkersNotStarted: true,
 	v1alpha1.ReasonRecordUnreadable:  true,
 	v1alpha1.ReasonApplyFailed:       true,

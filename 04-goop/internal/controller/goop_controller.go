@@ -142,6 +142,7 @@ func (r *GoopReconciler) end(ctx context.Context, seen *facts) (bool, error) {
 
 // report writes the status if it changed, but not more often than the pace allows, except for the first.
 func (r *GoopReconciler) report(ctx context.Context, seen *facts) (bool, error) {
+	r.watchPods(seen)
 	status := desiredStatus(seen)
 	if sameStatus(status, seen.goop.Status) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to change", "running", status.Running)
@@ -159,4 +160,13 @@ func (r *GoopReconciler) report(ctx context.Context, seen *facts) (bool, error) 
 		r.pace.wrote(seen.key(), writesStatus, seen.now)
 	}
 	return true, nil
+}
+
+// watchPods notes whether no pod is made for work that is to be done. No event will tell that: the pass comes back.
+func (r *GoopReconciler) watchPods(seen *facts) {
+	idle := r.pace.idles(seen.key(), lacksPods(seen), seen.now)
+	seen.noPods = idle >= podsPatience
+	if lacksPods(seen) && !seen.noPods {
+		seen.comeBack(podsPatience - idle)
+	}
 }

@@ -53,6 +53,8 @@ type facts struct {
 	plan      []plan.Round
 	unplanned error
 
+	// noPods: for some time nothing has been at work though something is to be.
+	noPods bool
 	// refused is what the API server, or another object, stands in the way of; nil if nothing does.
 	refused *refusedError
 	// wake is when to come back, 0 if there is no need to.

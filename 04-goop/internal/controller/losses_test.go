@@ -197,3 +197,25 @@ func TestDaemonSetIsPutRight(t *testing.T) {
 	f.ends(0, "", f.places()...)
 	f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }
+
+// The DaemonSet controller makes no pod, because of a quota, say: no event tells that.
+func TestNoPods(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "job"}, Spec: f.spec(workers(1))}
+	f.Expect(f.client.Create(f.ctx, goop)).To(Succeed())
+	f.passes(5)
+	f.expectRunning(v1alpha1.ReasonWorking)
+	result, err := f.reconcile()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(result.RequeueAfter).To(Equal(podsPatience))
+	f.clock.Step(podsPatience)
+	f.passes(1)
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonNoPods).Message).To(ContainSubstring("daemonset/job-0"))
+
+	f.settle()
+	f.runs("a/0")
+	f.expectRunning(v1alpha1.ReasonWorking)
+	f.ends(0, "", "a/0")
+	f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+}

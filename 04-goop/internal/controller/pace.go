@@ -19,10 +19,16 @@ const (
 	writesRecord
 )
 
-// pace remembers when record and status of Goops were last written. Its zero value is ready for use.
+// podsPatience is for how long nothing has to be at work before that is told: the DaemonSet controller makes pods
+// within moments, and tries again ever more slowly.
+const podsPatience = 15 * time.Second
+
+// pace remembers when record and status of Goops were last written, and since when nothing is at work for them. Its zero
+// value is ready for use.
 type pace struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]lastWrite
+	idle map[types.NamespacedName]time.Time
 }
 
 type lastWrite struct {
@@ -61,4 +67,24 @@ func (p *pace) forget(goop types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.last, goop)
+	delete(p.idle, goop)
+}
+
+// idles notes whether nothing is at work for a Goop, and returns for how long that has been so.
+func (p *pace) idles(goop types.NamespacedName, idle bool, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !idle {
+		delete(p.idle, goop)
+		return 0
+	}
+	if p.idle == nil {
+		p.idle = map[types.NamespacedName]time.Time{}
+	}
+	since, ok := p.idle[goop]
+	if !ok {
+		since = now
+		p.idle[goop] = now
+	}
+	return now.Sub(since)
 }

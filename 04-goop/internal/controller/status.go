@@ -172,6 +172,10 @@ func runningCondition(seen *facts) metav1.Condition {
 		running.Message = tooMany.Error() + "; lower spec.jobCount in another Goop, or add nodes"
 	case seen.tale.trouble != nil:
 		running.Reason, running.Message = seen.tale.trouble.reason, seen.tale.trouble.message
+	case seen.noPods:
+		running.Reason = v1alpha1.ReasonNoPods
+		running.Message = "there is work to be done, and no pod is made for it: the Events of the DaemonSets say why " +
+			"(kubectl events --for daemonset/" + roundName(seen.goop.Name, 0) + "), a quota or the namespace's Pod Security level, say"
 	// 4. All is well. No numbers in the message: each would be a write.
 	default:
 		running.Status = metav1.ConditionTrue
@@ -182,6 +186,12 @@ func runningCondition(seen *facts) metav1.Condition {
 		running.Status = metav1.ConditionTrue
 	}
 	return running
+}
+
+// lacksPods tells whether work is to be done and nothing is at work: for a moment after each start that is so.
+func lacksPods(seen *facts) bool {
+	return !seen.narrow && seen.refused == nil && seen.unplanned == nil && seen.unreadable == "" &&
+		seen.tale.left == 0 && len(seen.tale.ended) == 0 && !allRecorded(seen)
 }
 
 // suspendedCondition decides the condition Suspended; nil if the Goop has never been suspended.

@@ -63,6 +63,7 @@ func TestRunningCondition(t *testing.T) {
 	}{
 		"about to":                 {seeing(), metav1.ConditionTrue, v1alpha1.ReasonWorking},
 		"at work":                  {seeing(withRunning), metav1.ConditionTrue, v1alpha1.ReasonWorking},
+		"no pods":                  {seeing(func(f *facts) { f.noPods = true }), metav1.ConditionFalse, v1alpha1.ReasonNoPods},
 		"in trouble":               {seeing(inTrouble), metav1.ConditionFalse, v1alpha1.ReasonImageNotPulled},
 		"one of two in trouble":    {seeing(inTrouble, withRunning), metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled},
 		"no node":                  {seeing(unplanned(plan.ErrNoEligibleNodes), inTrouble), metav1.ConditionFalse, v1alpha1.ReasonNoEligibleNodes},

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -142,6 +143,20 @@ var _ = env.SideBySide("Bad input:", atOnce,
 		w.told(goop, "Warning", v1alpha1.ReasonImageNotPulled)
 		w.delete(goop)
 		w.leaves()
+	}),
+	spec("a quota that leaves no room for pods is NoPods, says where to look, and heals when there is room", func(w *world) {
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+		}
+		w.Expect(env.Client.Create(w.ctx, quota)).To(Succeed())
+		until(w, quota, func(g Gomega, live *corev1.ResourceQuota) { g.Expect(live.Status.Hard).NotTo(BeEmpty()) })
+		goop := w.create("crowded", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(2))})
+		w.Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonNoPods).Message).
+			To(ContainSubstring("kubectl events --for daemonset/crowded-0"))
+		w.Expect(w.kubectl("events", "--for", "daemonset/crowded-0")).To(ContainSubstring("exceeded quota"))
+		w.Expect(env.Client.Delete(w.ctx, quota)).To(Succeed())
+		w.complete(goop, 2)
 	}),
 	spec("more than 32 workers a node is TooManyRounds, with the number that fits", func(w *world) {
 		most := v1alpha1.MaxRounds * len(w.nodes())

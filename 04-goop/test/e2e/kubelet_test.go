@@ -36,8 +36,9 @@ func does(script string, play deed) []string {
 	return cmd
 }
 
-// plays gives a command its deed.
-func plays(cmd []string, play deed) { deeds.Store(strings.Join(cmd, "\x00"), play) }
+// plays gives a command its deed. The command may have one: of all specs the commands are played together, and one that
+// another spec relies on stays.
+func plays(cmd []string, play deed) { deeds.LoadOrStore(strings.Join(cmd, "\x00"), play) }
 
 // sh is a command for sh.
 func sh(script string) []string { return []string{"sh", "-c", script} }
