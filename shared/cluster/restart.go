@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+
+	"sigs.k8s.io/kind/pkg/cluster/nodes"
 )
 
 // RestartNode stops the machine of a node and starts it again, as a reboot does: what runs there ends, and its kubelet
 // starts it anew. It returns when the machine is up, which is before its node is ready again.
 func RestartNode(ctx context.Context, c Cluster, node string) error {
-	k, isKind := c.(*kindCluster)
-	if !isKind {
-		return errNoMachine
-	}
-	n, err := k.node(node)
+	k, n, err := machine(c, node)
 	if err != nil {
 		return err
 	}
@@ -30,11 +28,7 @@ func RestartNode(ctx context.Context, c Cluster, node string) error {
 // RestartKubelet restarts the kubelet of a node, and nothing else there. If somebody has deleted its Node object, the
 // kubelet makes another: the node joins again.
 func RestartKubelet(ctx context.Context, c Cluster, node string) error {
-	k, isKind := c.(*kindCluster)
-	if !isKind {
-		return errNoMachine
-	}
-	n, err := k.node(node)
+	_, n, err := machine(c, node)
 	if err != nil {
 		return err
 	}
@@ -45,4 +39,12 @@ func RestartKubelet(ctx context.Context, c Cluster, node string) error {
 	return nil
 }
 
-var errNoMachine = errors.New("restarting a node: the harness reaches the nodes of its own kind clusters only")
+// machine is that of a node, and the cluster that it belongs to.
+func machine(c Cluster, node string) (*kindCluster, nodes.Node, error) {
+	k, isKind := c.(*kindCluster)
+	if !isKind {
+		return nil, nil, errors.New("restarting a node: the harness reaches the nodes of its own kind clusters only")
+	}
+	n, err := k.node(node)
+	return k, n, err
+}

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import apimeta "k8s.io/apimachinery/pkg/api/meta"
+
 // Conditions of a Goop.
 const (
 	// ConditionRunning is True while workers are at work, or are about to be. Its reason is what users should know
@@ -85,3 +87,9 @@ const (
 	// ended with 0: the message names them.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
 )
+
+// Ended tells whether the work has come to its end, Complete or Failed. That is a latch: none of it is run again.
+func (g *Goop) Ended() bool {
+	return apimeta.IsStatusConditionTrue(g.Status.Conditions, ConditionComplete) ||
+		apimeta.IsStatusConditionTrue(g.Status.Conditions, ConditionFailed)
+}

@@ -164,9 +164,10 @@ func (r *GoopReconciler) report(ctx context.Context, seen *facts) (bool, error) 
 
 // watchPods notes whether no pod is made for work that is to be done. No event will tell that: the pass comes back.
 func (r *GoopReconciler) watchPods(seen *facts) {
-	idle := r.pace.idles(seen.key(), lacksPods(seen), seen.now)
+	lacking := lacksPods(seen)
+	idle := r.pace.idles(seen.key(), lacking, seen.now)
 	seen.noPods = idle >= podsPatience
-	if lacksPods(seen) && !seen.noPods {
+	if lacking {
 		seen.comeBack(podsPatience - idle)
 	}
 }

@@ -105,7 +105,7 @@ func (r *GoopReconciler) look(ctx context.Context, key types.NamespacedName) (*f
 	}
 	seen := &facts{now: r.Clock.Now(), goop: &goop}
 	seen.hostRefused = asksForHost(&goop) && !r.AllowHostAccess
-	seen.narrow = goop.Spec.Suspend || ended(&goop) || seen.hostRefused || !goop.DeletionTimestamp.IsZero()
+	seen.narrow = goop.Spec.Suspend || goop.Ended() || seen.hostRefused || !goop.DeletionTimestamp.IsZero()
 	for _, read := range []func(context.Context, *facts) error{r.readDaemonSets, r.readRecord, r.readWorld} {
 		if err := read(ctx, seen); err != nil {
 			return nil, err

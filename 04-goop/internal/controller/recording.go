@@ -50,7 +50,7 @@ func (r *GoopReconciler) giveAway(ctx context.Context, seen *facts) error {
 // begin records when the work is started or resumed, and that it is suspended: then also what is finished, as the
 // rest is about to be taken away.
 func (r *GoopReconciler) begin(ctx context.Context, seen *facts) (bool, error) {
-	if ended(seen.goop) {
+	if seen.goop.Ended() {
 		return false, nil
 	}
 	if seen.unreadable != "" {
@@ -97,26 +97,23 @@ func due(seen *facts) bool {
 	if len(seen.goop.Spec.CleanupCmd) == 0 {
 		return false
 	}
-	for node := range seen.tale.seen {
-		if !seen.record.Begun[node] {
-			return true
-		}
-	}
-	return seen.narrow && unrecorded(seen)
+	return anyNotBegun(seen, seen.tale.seen) || (seen.narrow && unrecorded(seen))
 }
 
 // over tells whether the results of workers are of no use any more.
 func over(seen *facts) bool {
-	return ended(seen.goop) || !seen.goop.DeletionTimestamp.IsZero()
+	return seen.goop.Ended() || !seen.goop.DeletionTimestamp.IsZero()
 }
 
 // unrecorded tells whether there is a node where work may begin at any moment, that has to be cleaned up and that the
 // record does not know. It has to be recorded before work is taken away.
 func unrecorded(seen *facts) bool {
-	if len(seen.goop.Spec.CleanupCmd) == 0 {
-		return false
-	}
-	for node := range seen.tale.begun {
+	return len(seen.goop.Spec.CleanupCmd) > 0 && anyNotBegun(seen, seen.tale.begun)
+}
+
+// anyNotBegun tells whether there is one among these nodes of which the record does not say that work has begun there.
+func anyNotBegun(seen *facts, nodes map[string]bool) bool {
+	for node := range nodes {
 		if !seen.record.Begun[node] {
 			return true
 		}
@@ -189,7 +186,7 @@ func (r *GoopReconciler) confirm(ctx context.Context, goop *v1alpha1.Goop) error
 		}
 		return fmt.Errorf("reading Goop %s: %w", goop.Name, err)
 	}
-	if live.UID != goop.UID || live.Spec.Suspend != goop.Spec.Suspend || ended(&live) != ended(goop) ||
+	if live.UID != goop.UID || live.Spec.Suspend != goop.Spec.Suspend || live.Ended() != goop.Ended() ||
 		live.DeletionTimestamp.IsZero() != goop.DeletionTimestamp.IsZero() {
 		return errStale
 	}

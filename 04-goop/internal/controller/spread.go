@@ -120,17 +120,15 @@ func contains(all, some []string) bool {
 // a cleanup is to read it.
 func (r *GoopReconciler) clear(ctx context.Context, seen *facts) (bool, error) {
 	ttl := seen.goop.Spec.TTLSecondsAfterFinished
-	if !ended(seen.goop) || ttl == nil || seen.goop.Status.CompletionTime == nil {
+	if !seen.goop.Ended() || ttl == nil || seen.goop.Status.CompletionTime == nil {
 		return false, nil
 	}
 	if left := seen.goop.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(seen.now); left > 0 {
 		seen.comeBack(left)
 		return false, nil
 	}
-	for _, number := range slices.Sorted(maps.Keys(seen.rounds)) {
-		if daemonSet := seen.rounds[number]; !isGoing(daemonSet) {
-			return true, r.remove(ctx, daemonSet, "DaemonSet")
-		}
+	if removed, err := r.stop(ctx, seen); removed || err != nil {
+		return removed, err
 	}
 	if len(seen.rounds) > 0 || len(seen.goop.Spec.CleanupCmd) > 0 {
 		return false, nil

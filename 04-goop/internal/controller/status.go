@@ -17,12 +17,6 @@ import (
 // store takes.
 const longestMessage = 2048
 
-// ended tells whether the work has come to its end: the latch. None of it is run again.
-func ended(goop *v1alpha1.Goop) bool {
-	return apimeta.IsStatusConditionTrue(goop.Status.Conditions, v1alpha1.ConditionComplete) ||
-		apimeta.IsStatusConditionTrue(goop.Status.Conditions, v1alpha1.ConditionFailed)
-}
-
 // ending is how the work ends.
 type ending struct {
 	condition, reason, message string
@@ -31,7 +25,7 @@ type ending struct {
 // endOf is how the work ends now; nil if it does not. It is known from the record alone: what is not recorded could
 // be forgotten. The second value is how long it may yet take until it does, 0 if only an event can tell.
 func endOf(seen *facts) (*ending, time.Duration) {
-	if ended(seen.goop) || seen.unreadable != "" {
+	if seen.goop.Ended() || seen.unreadable != "" {
 		return nil, 0
 	}
 	failed := seen.record.Failed
@@ -96,7 +90,7 @@ func desiredStatus(seen *facts) v1alpha1.GoopStatus {
 	status.ObservedGeneration = goop.Generation
 	status.Running = int32(seen.tale.running)
 	switch {
-	case ended(goop):
+	case goop.Ended():
 		set(&status, seen, metav1.Condition{Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonFinished, Message: "the work is over"})
 	default:
 		count(&status, seen)
@@ -155,11 +149,9 @@ func runningCondition(seen *facts) metav1.Condition {
 		running.Message = "spec.host asks for access to nodes, and the operator was started without --allow-host-access"
 		return running
 	// 2. Nothing is wanted.
-	case seen.goop.Spec.Suspend && seen.tale.left > 0:
-		running.Reason, running.Message = v1alpha1.ReasonSuspending, "waiting for workers that are not finished to end"
-		return running
 	case seen.goop.Spec.Suspend:
-		running.Reason, running.Message = v1alpha1.ReasonSuspended, "suspended: no unfinished worker is left"
+		suspended := suspendedCondition(seen)
+		running.Reason, running.Message = suspended.Reason, suspended.Message
 		return running
 	// 3. Something is in the way. Other workers may be at work.
 	case seen.refused != nil:

@@ -13,7 +13,6 @@ import (
 	"github.com/go-logr/logr/testr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -43,9 +42,6 @@ func init() {
 type server struct {
 	env      *envtest.Environment
 	auditLog string
-
-	// mapper has asked the API server once for what it serves: a test that asked again would wait a second for it.
-	mapper apimeta.RESTMapper
 }
 
 // startServer starts it when the first test asks for it: the unit tests need none.
@@ -83,11 +79,6 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
-	c, err := client.New(s.env.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, err
-	}
-	s.mapper = c.RESTMapper()
 	return s, nil
 })
 
@@ -124,10 +115,9 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server := apiServer(t)
-	config := rest.CopyConfig(server.env.Config)
+	config := rest.CopyConfig(apiServer(t).env.Config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: server.mapper})
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

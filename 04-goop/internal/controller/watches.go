@@ -124,7 +124,7 @@ func (r *GoopReconciler) nodeChanged(ctx context.Context, changed bool, q queue)
 		return
 	}
 	for i := range goops.Items {
-		if goop := &goops.Items[i]; !ended(goop) || !goop.DeletionTimestamp.IsZero() {
+		if goop := &goops.Items[i]; !goop.Ended() || !goop.DeletionTimestamp.IsZero() {
 			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(goop)}, gatherPause)
 		}
 	}

@@ -29,9 +29,7 @@ func (c *capture) Write(piece []byte) (int, error) {
 
 // settle takes the record's end of the output where there is nothing else.
 func (c *capture) settle(r result) {
-	if r.lost != "" && r.record != nil && !r.partial {
-		_, _ = c.Write([]byte(r.record.Output))
-	}
+	_, _ = c.Write(r.instead())
 }
 
 // clipped is how many bytes are not shown.

@@ -24,7 +24,7 @@ func (s *session) onGoop(c change[*v1alpha1.Goop]) error {
 	}
 	s.goop = c.object
 	s.progress.status.Store(&c.object.Status)
-	if s.overAt.IsZero() && isOver(s.goop) {
+	if s.overAt.IsZero() && s.goop.Ended() {
 		s.overAt = s.clock.Now()
 	}
 	s.deleted = s.deleted || c.deleted || s.goop.DeletionTimestamp != nil
@@ -35,7 +35,7 @@ func (s *session) onGoop(c change[*v1alpha1.Goop]) error {
 // tell says, in the operator's words, what keeps the work from going on. It is said once.
 func (s *session) tell() {
 	running := apimeta.FindStatusCondition(s.goop.Status.Conditions, v1alpha1.ConditionRunning)
-	if running == nil || isOver(s.goop) {
+	if running == nil || s.goop.Ended() {
 		return
 	}
 	switch running.Reason {
@@ -90,12 +90,6 @@ func (s *session) learn(w *logReader, f facts) {
 	case w.phase == idle:
 		s.consider(w)
 	}
-}
-
-// isOver says whether a Goop is Complete or Failed.
-func isOver(goop *v1alpha1.Goop) bool {
-	return apimeta.IsStatusConditionTrue(goop.Status.Conditions, v1alpha1.ConditionComplete) ||
-		apimeta.IsStatusConditionTrue(goop.Status.Conditions, v1alpha1.ConditionFailed)
 }
 
 // refusal is why the operator will never run this Goop, or empty.

@@ -69,10 +69,8 @@ func (o *lineOutput) Write(piece []byte) (int, error) {
 
 // end prints the last line, if that was not ended.
 func (o *lineOutput) end(r result) error {
-	if r.lost != "" && r.record != nil && !r.partial {
-		if _, err := o.Write([]byte(r.record.Output)); err != nil {
-			return err
-		}
+	if _, err := o.Write(r.instead()); err != nil {
+		return err
 	}
 	if len(o.rest) > 0 {
 		if _, err := o.Write([]byte("\n")); err != nil {

@@ -59,7 +59,7 @@ func (a *app) logs(ctx context.Context, format *outputFlags, name string, follow
 		return a.conclude(s, why, s.goesOn(), 0)
 	}
 	of, _ := s.ending(nil, 0)
-	if !isOver(s.goop) {
+	if !s.goop.Ended() {
 		of.reason = "Running"
 	}
 	return s.sink.finish(of)

@@ -42,6 +42,14 @@ type result struct {
 	partial bool // something of the log was had
 }
 
+// instead is what an output shows where nothing of the log was had: the end of the output, from the record.
+func (r result) instead() []byte {
+	if r.lost == "" || r.record == nil || r.partial {
+		return nil
+	}
+	return []byte(r.record.Output)
+}
+
 // summary is how the work ended.
 type summary struct {
 	goop       *v1alpha1.Goop

@@ -63,7 +63,7 @@ func (a *app) wait(ctx context.Context, format *outputFlags, name string, timeou
 
 // goesOn says that a Goop that is followed no more is still there, if so.
 func (s *session) goesOn() string {
-	if s.deleted || isOver(s.goop) || refusal(s.goop) != "" {
+	if s.deleted || s.goop.Ended() || refusal(s.goop) != "" {
 		return ""
 	}
 	return "the Goop " + s.goop.Name + " goes on"
