@@ -178,13 +178,18 @@ func (w *world) expendable() string {
 	}
 	workers, err := env.Cluster.Nodes(w.ctx)
 	w.Expect(err).NotTo(HaveOccurred())
-	var pods corev1.PodList
-	w.Expect(env.Client.List(w.ctx, &pods, client.InNamespace(env.Operator.Namespace()))).To(Succeed())
-	i := slices.IndexFunc(workers, func(node cluster.Node) bool {
-		return !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node.Name })
-	})
-	w.Expect(i).NotTo(Equal(-1), "the operator is on every worker")
-	return workers[i].Name
+	var name string
+	// A spec before may have restarted the operator: for a moment it is on more nodes than one.
+	w.Eventually(w.ctx, func(g Gomega) {
+		var pods corev1.PodList
+		g.Expect(env.Client.List(w.ctx, &pods, client.InNamespace(env.Operator.Namespace()))).To(Succeed())
+		i := slices.IndexFunc(workers, func(node cluster.Node) bool {
+			return !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node.Name })
+		})
+		g.Expect(i).NotTo(Equal(-1), "the operator is on every worker")
+		name = workers[i].Name
+	}).WithTimeout(patience).WithPolling(expect.Interval).Should(Succeed())
+	return name
 }
 
 // leave takes a node's object away, if it is there.
