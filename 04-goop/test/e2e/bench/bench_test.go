@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +58,6 @@ func BenchmarkGoops(b *testing.B) {
 	defer func() { must(b, env.Close(context.WithoutCancel(ctx))) }()
 	r := newRunner(ctx, b, env)
 	r.startKubelets()
-	go r.keepAlive()
 	var all []figures
 	for _, n := range sizes() {
 		r.addNodes(n)
@@ -80,16 +78,14 @@ func BenchmarkGoops(b *testing.B) {
 // runner makes nodes and Goops, and measures what becomes of them.
 type runner struct {
 	*testing.B
-	ctx     context.Context
-	env     *e2e.Env
-	client  client.Client
-	clients kubernetes.Interface
-	// machinery acts as what the API server's audit policy leaves out: leases would fill the log.
-	machinery kubernetes.Interface
-	token     string
-	kubelets  *kubelets
-	// registered is how many nodes there are, about: nodes are made several at a time.
-	registered atomic.Int64
+	ctx      context.Context
+	env      *e2e.Env
+	client   client.Client
+	clients  kubernetes.Interface
+	token    string
+	kubelets *kubelets
+	// nodes is how many there are.
+	nodes int
 }
 
 func newRunner(ctx context.Context, b *testing.B, env *e2e.Env) *runner {
@@ -100,10 +96,6 @@ func newRunner(ctx context.Context, b *testing.B, env *e2e.Env) *runner {
 	r.client, err = client.New(unlimited, client.Options{Scheme: env.Client.Scheme()})
 	must(b, err)
 	r.clients, err = kubernetes.NewForConfig(unlimited)
-	must(b, err)
-	asMachinery := rest.CopyConfig(unlimited)
-	asMachinery.Impersonate = rest.ImpersonationConfig{UserName: "kwok", Groups: []string{"system:masters"}}
-	r.machinery, err = kubernetes.NewForConfig(asMachinery)
 	must(b, err)
 	return r
 }
