@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -156,13 +157,26 @@ func (r *LolcowReconciler) announce(ctx context.Context, lolcow, before *v1alpha
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("Ready changed", "status", is.Status, "reason", is.Reason, "message", is.Message)
+	note := shorten(is.Message, longestNote)
 	switch is.Reason {
 	case v1alpha1.ReasonRollingOut:
 	case v1alpha1.ReasonServing, v1alpha1.ReasonScaledToZero:
-		r.Recorder.Eventf(lolcow, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", is.Message)
+		r.Recorder.Eventf(lolcow, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", note)
 	default:
-		r.Recorder.Eventf(lolcow, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
+		r.Recorder.Eventf(lolcow, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", note)
 	}
+}
+
+// longestNote is what the API server takes of the text of an Event, in bytes. An Event with more is lost.
+const longestNote = 1024
+
+// shorten cuts a text to so many bytes, between two characters.
+func shorten(text string, limit int) string {
+	const more = "…"
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }
 
 // retry decides when to come back. A foreign object's deletion is an event; so is a freed port, but see

@@ -1,12 +1,15 @@
 package controller
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
@@ -125,4 +128,24 @@ func TestNormalisePullMessage(t *testing.T) {
 		NewWithT(t).Expect(normalisePullMessage("img", said)).To(Equal(want))
 	}
 	NewWithT(t).Expect(normalisePullMessage("img", `Back-off pulling image "img"`)).To(Equal("pulling image img failed"))
+}
+
+// The API server refuses an Event whose text is longer, and it is lost.
+func TestNotesFitIntoEvents(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	for _, text := range []string{"", "short", strings.Repeat("x", 1024)} {
+		g.Expect(shorten(text, longestNote)).To(Equal(text))
+	}
+	for _, letter := range []string{"x", "ä", "…", "\U0001F42E"} {
+		short := shorten(strings.Repeat(letter, 2000), longestNote)
+		g.Expect(len(short)).To(And(BeNumerically("<=", 1024), BeNumerically(">", 1015)))
+		g.Expect(utf8.ValidString(short)).To(BeTrue())
+		g.Expect(short).To(And(HavePrefix(letter), HaveSuffix("…")))
+	}
+	recorder := events.NewFakeRecorder(1)
+	refused := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("no ", 1000)}
+	lolcow := &v1alpha1.Lolcow{Status: v1alpha1.LolcowStatus{Conditions: []metav1.Condition{refused}}}
+	NewLolcowReconciler(nil, recorder, "").announce(t.Context(), lolcow, &v1alpha1.Lolcow{})
+	g.Expect(<-recorder.Events).To(HaveLen(len("Warning ApplyFailed ") + 1024))
 }
