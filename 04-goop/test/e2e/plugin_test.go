@@ -77,7 +77,7 @@ var _ = env.SideBySide("kubectl goop", atOnce,
 		ran := w.goop("run", "--host-root", "ro", "--", "cat", "/host/etc/hostname")
 		w.Expect(ran.code).To(Equal(1))
 		w.Expect(ran.stderr).To(ContainSubstring(hostFlag))
-		ran = w.goop("run", "--nodes", "no-such=node", "--timeout", "5s", "--", "true")
+		ran = w.goop("run", "--nodes", "no-such=node", "--timeout", "30s", "--", "true")
 		w.Expect(ran.code).To(Equal(124))
 		w.Expect(ran.stderr).To(ContainSubstring("spec.nodeSelector"))
 		ran = w.goop("run")
