@@ -56,6 +56,22 @@ $(CHECKS): need-go
 snippets: need-go ## copy the code that the Markdown files show from where it is
 	@scripts/verify-snippets.sh -w
 
+.PHONY: docs-test
+docs-test: need-go ## run every command of the chapters; on kind those that need containers: CLUSTER=kind
+	@exec env DOCS_CLUSTER=$(or $(CLUSTER),embedded) go -C scripts/docstest test -count=1 -v -timeout 80m -run 'TestChapters/$(CHAPTER)' .
+
+.PHONY: docs-site
+docs-site: need-go ## the chapters as a site, in _artifacts/site: open its index.html
+	@go run ./scripts/docssite -root .
+
+.PHONY: docs-serve
+docs-serve: need-go ## the same, served at http://localhost:8000; SERVE=host:port is another address
+	@go run ./scripts/docssite -root . -serve $(or $(SERVE),localhost:8000)
+
+.PHONY: docs-site-test
+docs-site-test: docs-site ## the site in a headless Chromium, on a desktop and on a phone
+	@SITE='$(CURDIR)/_artifacts/site' go -C scripts/docssite test -count=1 -v -timeout 20m .
+
 .PHONY: check
 check: lint verify test ## lint, verify and test: all but e2e
 

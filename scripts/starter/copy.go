@@ -23,13 +23,13 @@ type origin struct {
 	to   string // relative to the copy, before it is renamed
 }
 
-// plan lists what is copied: the stage but for its exercises, the harness, the files of the top level
+// plan lists what is copied: the stage but for its exercises and the book's tests, the harness, the files of the top level
 // that both need.
 func plan(ctx context.Context, repo string, s *stage) ([]origin, error) {
 	var out []origin
 	for _, file := range s.files {
 		if strings.HasPrefix(file, "exercises/") || file == "README.md" || file == "hack/starter.yaml" ||
-			anyOf(s.hints.Drop, file, matchesFile) {
+			forBookOnly.MatchString(file) || anyOf(s.hints.Drop, file, matchesFile) {
 			continue
 		}
 		out = append(out, origin{path.Join(s.dir, file), file, file})
@@ -52,8 +52,11 @@ func plan(ctx context.Context, repo string, s *stage) ([]origin, error) {
 	return out, nil
 }
 
+// forBookOnly are tests that settle a question of the book, not whether the stage works.
+var forBookOnly = regexp.MustCompile(`/seed_\w+_test\.go$`)
+
 // forRepositoryOnly are the scripts that are about all stages, not about one.
-var forRepositoryOnly = regexp.MustCompile(`^scripts/(starter/|tools/mdlinks/|verify-.*|copy-tree\.sh|stage\.sh|test\.sh|vuln\.sh)`)
+var forRepositoryOnly = regexp.MustCompile(`^scripts/(docssite/|docstest/|starter/|tools/hugo/|tools/mdlinks/|verify-.*|copy-tree\.sh|stage\.sh|test\.sh|vuln\.sh)`)
 
 // write puts the copy into dest, renamed. It returns where each file of the copy comes from.
 func write(repo, dest string, o options, s *stage, r *renamer, origins []origin) (map[string]origin, error) {
