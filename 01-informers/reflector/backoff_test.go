@@ -184,11 +184,11 @@ func TestWhichFailuresLeadToAList(t *testing.T) {
 		failure func() (watch.Interface, error)
 		want    string
 	}{
-		"refused connection":           {refused, "watch from 5"},
-		"connection that ends":         {failing(io.EOF), "stream from 5"},
-		"410 in the stream":            {func() (watch.Interface, error) { return expired(), nil }, "stream from 5"},
-		"closed at once, and no event": {quiet(0), "stream from 5"},
-		"closed after a second":        {quiet(time.Second), "watch from 5"},
+		"refused connection":              {refused, "watch from 5"},
+		"watch function that returns EOF": {failing(io.EOF), "stream from 5"},
+		"410 in the stream":               {func() (watch.Interface, error) { return expired(), nil }, "stream from 5"},
+		"closed at once, and no event":    {quiet(0), "stream from 5"},
+		"closed after a second":           {quiet(time.Second), "watch from 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
