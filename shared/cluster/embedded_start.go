@@ -107,11 +107,24 @@ func (p *plane) startEtcd(context.Context) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("creating a folder for etcd: %w", err)
 	}
-	p.Etcd = &envtest.Etcd{Path: filepath.Join(p.binaries, "etcd"), DataDir: data, Out: log, Err: log}
-	if err := p.Etcd.Start(); err != nil {
-		return fmt.Errorf("starting etcd: %w", err)
+	return again(func() error {
+		p.Etcd = &envtest.Etcd{Path: filepath.Join(p.binaries, "etcd"), DataDir: data, Out: log, Err: log}
+		if err := p.Etcd.Start(); err != nil {
+			return fmt.Errorf("starting etcd: %w", err)
+		}
+		return nil
+	})
+}
+
+// again tries three times to start what listens at ports that are chosen for it: they were free at that moment, and a
+// connection of another program may have got one since.
+func again(start func() error) (err error) {
+	for range 3 {
+		if err = start(); err == nil {
+			return nil
+		}
 	}
-	return nil
+	return err
 }
 
 func (p *plane) startAPIServer(context.Context) error {
@@ -124,22 +137,24 @@ func (p *plane) startAPIServer(context.Context) error {
 	if err := errors.Join(os.MkdirAll(certs, 0o700), os.WriteFile(policy, auditPolicy, 0o600)); err != nil {
 		return fmt.Errorf("preparing kube-apiserver: %w", err)
 	}
-	p.APIServer = &envtest.APIServer{
-		Path: filepath.Join(p.binaries, "kube-apiserver"), CertDir: certs, EtcdURL: p.Etcd.URL, Out: log, Err: log,
-	}
-	args := p.APIServer.Configure()
-	for flag, value := range apiServerFlags() {
-		args.Set(flag, value)
-	}
-	args.Set("audit-policy-file", policy)
-	args.Set("audit-log-path", p.layout.auditLog())
-	// envtest switches this plugin off because nobody makes the default ServiceAccounts there. Here
-	// the controller manager does.
-	args.Set("disable-admission-plugins", "")
-	if err := p.APIServer.Start(); err != nil {
-		return fmt.Errorf("starting kube-apiserver: %w", err)
-	}
-	return nil
+	return again(func() error {
+		p.APIServer = &envtest.APIServer{
+			Path: filepath.Join(p.binaries, "kube-apiserver"), CertDir: certs, EtcdURL: p.Etcd.URL, Out: log, Err: log,
+		}
+		args := p.APIServer.Configure()
+		for flag, value := range apiServerFlags() {
+			args.Set(flag, value)
+		}
+		args.Set("audit-policy-file", policy)
+		args.Set("audit-log-path", p.layout.auditLog())
+		// envtest switches this plugin off because nobody makes the default ServiceAccounts there. Here
+		// the controller manager does.
+		args.Set("disable-admission-plugins", "")
+		if err := p.APIServer.Start(); err != nil {
+			return fmt.Errorf("starting kube-apiserver: %w", err)
+		}
+		return nil
+	})
 }
 
 func apiServerFlags() map[string]string {
@@ -174,9 +189,12 @@ func (p *plane) writeUser(path, user string, groups ...string) error {
 	return nil
 }
 
+// nodeGrace is for how long a node that says nothing is believed to be there. One machine that plays thousands of them
+// for a benchmark cannot renew their leases as thousands of kubelets do.
+const nodeGrace = "1h"
+
 // The client rates of controller manager and scheduler are raised for benchmarks: with the defaults
-// of 20 and 50 requests a second, those are what is measured. So is the patience with nodes that say nothing: one
-// machine that plays thousands of them cannot renew their leases as thousands of kubelets do.
+// of 20 and 50 requests a second, those are what is measured.
 func (p *plane) startControllerManager(context.Context) error {
 	kubeconfig := filepath.Join(p.layout.run(), "controller-manager.kubeconfig")
 	if err := p.writeUser(kubeconfig, "system:kube-controller-manager"); err != nil {
@@ -186,7 +204,7 @@ func (p *plane) startControllerManager(context.Context) error {
 		"--service-account-private-key-file="+filepath.Join(p.APIServer.CertDir, "sa-signer.key"),
 		"--root-ca-file="+p.caFile(), "--use-service-account-credentials=true",
 		"--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=2000",
-		"--node-monitor-grace-period=1h")
+		"--node-monitor-grace-period="+nodeGrace)
 }
 
 func (p *plane) startScheduler(context.Context) error {
@@ -245,5 +263,5 @@ func (p *plane) log(name string) (*os.File, error) {
 // checkout is replaced and not trusted.
 func embeddedHash() string {
 	return hash(config.Get("KUBERNETES_VERSION"), config.Get("ETCD_VERSION"), config.Get("KWOK_VERSION"),
-		string(auditPolicy), fmt.Sprint(apiServerFlags()), config.Get("KWOK_VERSION"), ManualPodAnnotation, ManualNodeLabel, manualPolicy)
+		string(auditPolicy), fmt.Sprint(apiServerFlags()), nodeGrace, ManualPodAnnotation, ManualNodeLabel, manualPolicy)
 }
