@@ -57,8 +57,8 @@ snippets: need-go ## copy the code that the Markdown files show from where it is
 	@scripts/verify-snippets.sh -w
 
 .PHONY: docs-test
-docs-test: need-go ## run every command of the chapters; on kind those that need containers: CLUSTER=kind
-	@exec env DOCS_CLUSTER=$(or $(CLUSTER),embedded) go -C scripts/docstest test -count=1 -v -timeout 80m -run '^TestChapters$$/$(CHAPTER)' .
+docs-test: need-go ## run every command of the chapters; CLUSTER=kind those that need containers, all with ALL=1; CHAPTER=05
+	@exec env DOCS_CLUSTER=$(or $(CLUSTER),embedded) DOCS_ALL=$(ALL) go -C scripts/docstest test -count=1 -v -timeout 80m -run '^TestChapters$$/$(CHAPTER)' .
 
 .PHONY: docs-site
 docs-site: need-go ## the chapters as a site, in _artifacts/site: open its index.html
