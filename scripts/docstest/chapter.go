@@ -21,7 +21,7 @@ type Command struct {
 	// Line is where the commands begin in the chapter, from 1.
 	Line int
 	Text string
-	// Options are the words after sh in the first line of the block: see docs/README.md.
+	// Options are the words after sh in the first line of the block.
 	Options Options
 	// Shown is what the next block of output shows, which may begin far below, at ShownLine. HasOutput tells whether
 	// there is one.

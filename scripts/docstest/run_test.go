@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -127,12 +128,7 @@ func untilEnded(t *testing.T) context.Context {
 }
 
 func needsContainers(chapter Chapter) bool {
-	for _, command := range chapter.Commands {
-		if command.Options.Kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(chapter.Commands, func(command Command) bool { return command.Options.Kind })
 }
 
 // copyRepository makes the copy that a chapter works in as the repository is: the last chapter may have changed it.

@@ -65,9 +65,15 @@ func (o *operator) start(t *testing.T, w *world) (stop func()) {
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(w.ctx)
 	reconciler := NewLolcowReconciler(mgr.GetClient(), mgr.GetEventRecorder("lolcow-controller"), serverImage)
-	w.Expect(reconciler.SetupWithManager(ctx, mgr, 4)).To(Succeed())
+	w.Expect(reconciler.SetupWithManager(w.ctx, mgr, 4)).To(Succeed())
+	return runManager(w.ctx, t, mgr)
+}
+
+// runManager runs a manager until stop is called, or the test ends. It has to end without an error.
+func runManager(ctx context.Context, t *testing.T, mgr ctrl.Manager) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	stop = sync.OnceFunc(func() {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -24,16 +23,8 @@ func startClients(t *testing.T, w *world, readYourWrites bool) (client.Client, c
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	w.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(w.ctx)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the manager ended with: %v", err)
-		}
-	})
-	w.Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+	runManager(w.ctx, t, mgr)
+	w.Expect(mgr.GetCache().WaitForCacheSync(w.ctx)).To(BeTrue())
 	return mgr.GetClient(), mgr.GetAPIReader()
 }
 

@@ -144,15 +144,7 @@ func startSeed(t *testing.T, w *world, fixedNames, owns bool) *seedReconciler {
 		builder = builder.Owns(&appsv1.Deployment{}).Owns(&corev1.Service{})
 	}
 	w.Expect(builder.Complete(r)).To(Succeed())
-	ctx, cancel := context.WithCancel(w.ctx)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the manager ended with: %v", err)
-		}
-	})
+	runManager(w.ctx, t, mgr)
 	return r
 }
 
