@@ -9,7 +9,10 @@
 
   const draw = async () => {
     window.mermaid.initialize({
-      startOnLoad: false, securityLevel: "strict", theme: dark.matches ? "dark" : "neutral", fontFamily: "system-ui, sans-serif",
+      startOnLoad: false, securityLevel: "strict", fontFamily: "system-ui, sans-serif",
+      theme: dark.matches ? "dark" : "neutral",
+      // Mermaid's own for these two are a shade too light for the dark theme's text.
+      themeVariables: dark.matches ? { edgeLabelBackground: "#30363d", noteBkgColor: "#30363d" } : {},
     });
     for (const [n, { box, text }] of diagrams.entries()) {
       const { svg } = await window.mermaid.render(`diagram-${n}`, text);
