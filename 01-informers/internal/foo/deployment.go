@@ -83,6 +83,8 @@ func pod(image string) *corev1ac.PodSpecApplyConfiguration {
 		WithContainers(corev1ac.Container().
 			WithName(ContainerName).
 			WithImage(image).
+			// Left out, the API server would choose by the tag of the first image, and stay with that when the image changes.
+			WithImagePullPolicy(corev1.PullIfNotPresent).
 			WithSecurityContext(corev1ac.SecurityContext().
 				WithAllowPrivilegeEscalation(false).
 				WithReadOnlyRootFilesystem(true).

@@ -28,7 +28,7 @@ type LolcowSpec struct {
 	// +kubebuilder:validation:Maximum=10
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// image is the container image of the server. If it is empty, the operator uses the one that its flag --lolcow-image names.
+	// image is the container image of the server. If it is empty, the operator uses the one that its flag --lolcow-image names. A node that has it does not pull it again, whatever its tag.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\s')",message="must not contain white space"

@@ -73,6 +73,8 @@ func desiredPod(lolcow *v1alpha1.Lolcow, defaultImage string) *corev1ac.PodSpecA
 	container := corev1ac.Container().
 		WithName(containerName).
 		WithImage(cmp.Or(lolcow.Spec.Image, defaultImage)).
+		// Left out, the API server would choose by the tag of the first image, and stay with that when the image changes.
+		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(containerPort)).
 		WithReadinessProbe(corev1ac.Probe().
 			WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(intstr.FromString("http"))).

@@ -71,6 +71,23 @@ func TestDesiredDeployment(t *testing.T) {
 	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Image).To(Equal("example.com/mine:1"))
 }
 
+// TestImagesTagDoesNotDecideForTheNext: a Deployment that was made with :latest, and says nothing of when to pull, gets
+// "always" from the API server, and keeps it with every later image.
+func TestImagesTagDoesNotDecideForTheNext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("cow", v1alpha1.LolcowSpec{Image: "example.com/cow:latest"})
+	for _, image := range []string{"example.com/cow:latest", "example.com/cow:v1", "example.com/cow"} {
+		lolcow := w.get("cow")
+		lolcow.Spec.Image = image
+		w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
+		w.reconcile("cow")
+		container := w.deployment().Spec.Template.Spec.Containers[0]
+		w.Expect(container.Image).To(Equal(image))
+		w.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), image)
+	}
+}
+
 func TestDesiredServiceNamesAPortOnlyIfTheSpecDoes(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
