@@ -143,9 +143,11 @@ func TestFailuresTellWhere(t *testing.T) {
 			"docs/01-x.md:6: this was to succeed, and ended with \"exit status 2\":\n\tls /none | cat\nthe block printed:\n\tbefore\n\tls: "},
 		"an output": {"~sh\necho a\necho b\n~\n\n~console\na\n\nc\n~\n",
 			"docs/01-x.md:9: the chapter shows\n\tc\nand this was printed:\n\tb\nall that the chapter shows:\n\ta\n\t\n\tc\nall that was printed:\n\ta\n\tb"},
+		"another terminal": {"~sh terminal=other until=\"at work\"\necho at work; echo oops; sleep 300\n~\n\n~sh\nsleep 1; false\n~\n",
+			"docs/01-x.md:6: this was to succeed, and ended with \"exit status 1\":\n\tsleep 1; false\nthe block printed:\n\t\nterminal other shows:\n\tat work\n\toops"},
 		"no error": {"~sh fails\necho a\n~\n", "docs/01-x.md:2: the block was to end with an error, and did not:\n\techo a\nit printed:\n\ta"},
 		"a terminal": {"\n~sh terminal=other until=\"at work\"\necho not so; exit 3\n~\n",
-			"docs/01-x.md:3: \"at work\" was to be seen in terminal other, and it ended before (exit status 3). It printed:\n\tnot so"},
+			"docs/01-x.md:3: \"at work\" was to be seen in terminal other, and it ended before (exit status 3)\nterminal other shows:\n\tnot so"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

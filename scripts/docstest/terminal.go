@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,13 +51,19 @@ func (r *reader) commands() map[string]func(*testscript.TestScript, bool, []stri
 	}
 }
 
-// fail ends the chapter. The message begins with the file and line of the Markdown.
+// fail ends the chapter. The message begins with the file and line of the Markdown, and ends with what the other terminals
+// show: what went wrong is often there.
 func (r *reader) fail(ts *testscript.TestScript, chapter string, line int, format string, args ...any) {
 	place := fmt.Sprintf("%s:%d", chapter, line)
 	if r.failed == "" {
 		r.failed = place
 	}
-	ts.Fatalf("%s: %s", place, fmt.Sprintf(format, args...))
+	var message strings.Builder
+	fmt.Fprintf(&message, format, args...)
+	for _, name := range slices.Sorted(maps.Keys(r.terminals)) {
+		fmt.Fprintf(&message, "\nterminal %s shows:\n%s", name, indent(r.terminals[name].seen.String()))
+	}
+	ts.Fatalf("%s: %s", place, &message)
 }
 
 // place reads the two words at the end of each of this package's commands: the chapter's file, and a line of it.
@@ -129,12 +137,12 @@ func (r *reader) inTerminal(ts *testscript.TestScript, _ bool, args []string) {
 			opened.done <- err
 			// It may have shown the text just before it ended.
 			if !opened.shows(until) {
-				r.fail(ts, chapter, line, "%s, and it ended before (%v). It printed:\n%s", expected, ended(err), indent(opened.seen.String()))
+				r.fail(ts, chapter, line, "%s, and it ended before (%s)", expected, ended(err))
 			}
 		case <-r.run.Done():
 			r.fail(ts, chapter, line, "the run was ended here: %v", context.Cause(r.run))
 		case <-deadline:
-			r.fail(ts, chapter, line, "%s, and was not within %s. It printed:\n%s", expected, goesOn, indent(opened.seen.String()))
+			r.fail(ts, chapter, line, "%s, and was not within %s", expected, goesOn)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -155,10 +163,10 @@ func (r *reader) interrupt(ts *testscript.TestScript, name, chapter string, line
 	if open == nil {
 		return
 	}
-	delete(r.terminals, name)
 	if err := open.end(); err != nil {
-		r.fail(ts, chapter, line, "terminal %s is needed for something else: %v. It printed:\n%s", name, err, indent(open.seen.String()))
+		r.fail(ts, chapter, line, "terminal %s is needed for something else: %v", name, err)
 	}
+	delete(r.terminals, name)
 	ts.Logf("terminal %s:\n%s", name, open.seen)
 }
 
