@@ -29,7 +29,7 @@ func TestProgram(t *testing.T) {
 			"workqueue_adds_total                         3",
 			"a queue without a name: 0 metrics",
 			"shop/hopeless  passes: 6, given up: true  failures remembered: 0",
-			"then a resync, every key once more:            100 of 100",
+			"then every key once more, as a list brings it: 100 of 100",
 		} {
 			g.Expect(out).To(ContainSubstring(line))
 		}

@@ -58,7 +58,7 @@ func newDeploy() *cobra.Command {
 		}
 		return withCluster(cmd, s, func(ctx context.Context, c cluster.Cluster) error {
 			if c.Kind() == cluster.KindEmbedded {
-				return fmt.Errorf("an embedded cluster runs no containers, so no operator either: use `run`")
+				return fmt.Errorf("an embedded cluster runs no containers, so no operator either: use `%s`", s.makes("run"))
 			}
 			images, err := s.resolve(ctx, cmd, c)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,17 @@ func (s *stage) open() error {
 		return fmt.Errorf("%s is not a stage: it has no folder config", s.dir)
 	}
 	return nil
+}
+
+// numbered are the folders of stages. A stage that was copied out is the root of its own repository, and has no number.
+var numbered = regexp.MustCompile(`^0(\d)-`)
+
+// makes is what a user types, at the root of the repository, for a target of the stage.
+func (s *stage) makes(target string) string {
+	if number := numbered.FindStringSubmatch(filepath.Base(s.dir)); number != nil {
+		return "make stage-" + number[1] + " " + target
+	}
+	return "make " + target
 }
 
 // resolve returns the images to use: those that the flags name, and the stage's own, freshly built.
