@@ -40,10 +40,10 @@ func (actual numbers) apply(event event) { actual[event.key] += event.by }
 
 // outcome compares a handler that believes events with a loop that looks.
 type outcome struct {
-	lost, twice                       int
-	edgeRight, edgeRightAfterResync   int
-	levelRight, levelRightAfterResync int
-	levelPasses                       int
+	lost, twice                     int
+	edgeRight, edgeRightAfterList   int
+	levelRight, levelRightAfterList int
+	levelPasses                     int
 }
 
 // edgeAndLevel changes objects at random, garbles the events, and plays them to both. The same seed gives
@@ -70,14 +70,14 @@ func edgeAndLevel(ctx context.Context, seed uint64) (outcome, error) {
 	}
 	result.levelRight = level.right(wanted)
 
-	// A resync, a relist or a restart: every object that there is, once more, and nothing has changed.
+	// A list, as after a gap or a restart: every object that there is, once more, and nothing has changed.
 	for key := range wanted {
 		edge.apply(event{key, 0})
 	}
 	if _, err := converge(ctx, wanted, level, slices.Collect(maps.Keys(wanted))); err != nil {
 		return result, err
 	}
-	result.edgeRightAfterResync, result.levelRightAfterResync = edge.right(wanted), level.right(wanted)
+	result.edgeRightAfterList, result.levelRightAfterList = edge.right(wanted), level.right(wanted)
 	return result, nil
 }
 

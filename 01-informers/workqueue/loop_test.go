@@ -146,9 +146,9 @@ func TestEventsLostOrToldTwiceLeadToTheSameEnd(t *testing.T) {
 		g.Expect(result.twice).To(BeNumerically(">", 0))
 
 		g.Expect(result.levelRight).To(Equal(result.levelPasses), "seed %d: every key that was told at all is right, in one pass", seed)
-		g.Expect(result.levelRightAfterResync).To(Equal(objects), "seed %d: and the others are after the resync", seed)
+		g.Expect(result.levelRightAfterList).To(Equal(objects), "seed %d: and the others are after the list", seed)
 		g.Expect(result.edgeRight).To(BeNumerically("<", objects/2), "seed %d: what believes the events is not", seed)
-		g.Expect(result.edgeRightAfterResync).To(Equal(result.edgeRight), "seed %d: and nothing mends it", seed)
+		g.Expect(result.edgeRightAfterList).To(Equal(result.edgeRight), "seed %d: and nothing mends it", seed)
 	}
 }
 

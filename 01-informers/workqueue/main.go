@@ -142,7 +142,7 @@ func tellLevels(ctx context.Context, world *lesson.World) error {
 	world.Printf("   a handler that applies each event as it comes: %3d of %d objects are right\n", result.edgeRight, objects)
 	world.Printf("   keys, and a look at how things are now:        %3d of %d, after %d passes\n", result.levelRight, objects, result.levelPasses)
 	world.Printf("   then every key once more, as a list brings it: %3d of %d; the handler of events still %d\n",
-		result.levelRightAfterResync, objects, result.edgeRightAfterResync)
+		result.levelRightAfterList, objects, result.edgeRightAfterList)
 	return nil
 }
 
