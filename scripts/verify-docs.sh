@@ -1,6 +1,7 @@
 #!/bin/sh
 # verify-docs.sh: the files and symbols that the chapters name are there, in this repository and in the libraries at the
-# pinned versions; every chapter is in the list of docs/README.md, and every lesson there leads to a section.
+# pinned versions; every chapter is in the list of docs/README.md, has the parts that all have, and every lesson there
+# leads to a section.
 set -eu
 cd "$(dirname "$0")/.."
-go -C scripts/docstest test -count=1 -run '^(TestSources|TestMap)$' .
+go -C scripts/docstest test -count=1 -run '^(TestSources|TestMap|TestShape)$' .

@@ -60,7 +60,7 @@ func Map(ctx context.Context, root, mdlinks string, library *Library, entries []
 
 // row is one of a table.
 type row struct {
-	first  string // the text of the first cell
+	cells  []string
 	links  []string
 	claims []Source
 }
@@ -71,7 +71,10 @@ func rowsOf(source []byte) []row {
 		if _, isRow := node.(*extast.TableRow); !isRow || !entering {
 			return ast.WalkContinue, nil
 		}
-		found := row{first: strings.TrimSpace(string(node.FirstChild().Lines().Value(source)))}
+		var found row
+		for cell := node.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			found.cells = append(found.cells, strings.TrimSpace(string(cell.Lines().Value(source))))
+		}
 		_ = ast.Walk(node, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 			if link, isLink := node.(*ast.Link); isLink && entering {
 				to := string(link.Destination)
@@ -88,12 +91,20 @@ func rowsOf(source []byte) []row {
 
 var wholeChapter = regexp.MustCompile(`^\d\d-[\w-]+\.md$`)
 
-// listed compares the chapters with the rows that begin with a link to a whole chapter.
+// chapter is the name of the chapter that a row of the list is about.
+func (r row) chapter() (name string, isChapter bool) {
+	if len(r.links) == 0 || !strings.HasPrefix(r.cells[0], "[") || !wholeChapter.MatchString(r.links[0]) {
+		return "", false
+	}
+	return strings.TrimSuffix(r.links[0], ".md"), true
+}
+
+// listed compares the chapters with the rows that are about one.
 func listed(rows []row, chapters []Chapter) []string {
 	var problems, list []string
 	for _, r := range rows {
-		if len(r.links) > 0 && strings.HasPrefix(r.first, "[") && wholeChapter.MatchString(r.links[0]) {
-			list = append(list, strings.TrimSuffix(r.links[0], ".md"))
+		if name, isChapter := r.chapter(); isChapter {
+			list = append(list, name)
 		}
 	}
 	if !slices.IsSorted(list) {
@@ -148,7 +159,7 @@ func ambiguous(chapters []Chapter) []string {
 func missing(rows []row, entries []Group) []string {
 	found := map[string][]row{}
 	for _, r := range rows {
-		found[r.first] = append(found[r.first], r)
+		found[r.cells[0]] = append(found[r.cells[0]], r)
 	}
 	var problems []string
 	for _, group := range entries {
@@ -175,7 +186,7 @@ var question = regexp.MustCompile(`^Q\d+$`)
 func untested(ctx context.Context, docs string, library *Library, rows []row) []string {
 	var problems []string
 	for _, r := range rows {
-		if !question.MatchString(r.first) {
+		if !question.MatchString(r.cells[0]) {
 			continue
 		}
 		tests := 0
@@ -185,11 +196,11 @@ func untested(ctx context.Context, docs string, library *Library, rows []row) []
 			}
 			tests++
 			if err := library.Check(ctx, docs, claim); err != nil {
-				problems = append(problems, fmt.Sprintf("%s: %v", r.first, err))
+				problems = append(problems, fmt.Sprintf("%s: %v", r.cells[0], err))
 			}
 		}
 		if tests == 0 {
-			problems = append(problems, r.first+" names no "+testPrefix+"…")
+			problems = append(problems, r.cells[0]+" names no "+testPrefix+"…")
 		}
 	}
 	return problems
