@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
@@ -187,22 +189,35 @@ func (p *tab) run(t *testing.T, actions ...action) {
 // evaluate runs a JavaScript expression in the tab; a promise is waited for.
 func evaluate[R any](t *testing.T, p *tab, expression string) R {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, pageTimeout)
-	defer cancel()
-	result, err := chromedp.Run(ctx, chromedp.Evaluate[R](expression, chromedp.EvalAwaitPromise))
+	result, err := try[R](p, expression)
 	if err != nil {
 		t.Fatalf("evaluating %s: %v", expression, err)
 	}
 	return result
 }
 
+func try[R any](p *tab, expression string) (R, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, pageTimeout)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[R](expression, chromedp.EvalAwaitPromise))
+}
+
 // eventually waits until an expression is true.
 func (p *tab) eventually(t *testing.T, expression string) {
 	t.Helper()
-	for deadline := time.After(drawn); !evaluate[bool](t, p, expression); {
+	for deadline := time.After(drawn); ; {
+		isTrue, err := try[bool](p, expression)
+		// Between two pages the browser refuses: there is none to ask.
+		refused := new(cdproto.Error)
+		switch {
+		case err != nil && !errors.As(err, &refused):
+			t.Fatalf("evaluating %s: %v", expression, err)
+		case isTrue:
+			return
+		}
 		select {
 		case <-deadline:
-			t.Fatalf("not so after %s: %s\nat %s:\n%s", drawn, expression, evaluate[string](t, p, `location.href`), evaluate[string](t, p, `document.body.innerText.slice(0, 2000)`))
+			t.Fatalf("not so after %s (%v): %s\nat %s:\n%s", drawn, err, expression, evaluate[string](t, p, `location.href`), evaluate[string](t, p, `document.body.innerText.slice(0, 2000)`))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
