@@ -42,11 +42,7 @@ const testPrefix = "TestSeedQuestion_"
 // of the open questions are there. mdlinks is the program of scripts/tools. Each problem is a line.
 func Map(ctx context.Context, root, mdlinks string, library *Library, entries []Group) ([]string, error) {
 	docs := filepath.Join(root, "docs")
-	source, err := os.ReadFile(filepath.Join(docs, "README.md"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the map: %w", err)
-	}
-	chapters, err := Chapters(docs)
+	chapters, rows, err := readBook(docs)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +50,17 @@ func Map(ctx context.Context, root, mdlinks string, library *Library, entries []
 	if err != nil {
 		return nil, err
 	}
-	rows := rowsOf(source)
 	return slices.Concat(listed(rows, chapters), dead, ambiguous(chapters), missing(rows, entries), untested(ctx, docs, library, rows)), nil
+}
+
+// readBook reads the chapters in docs, in order, and the rows of all tables of the map.
+func readBook(docs string) ([]Chapter, []row, error) {
+	source, err := os.ReadFile(filepath.Join(docs, "README.md"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the map: %w", err)
+	}
+	chapters, err := Chapters(docs)
+	return chapters, rowsOf(source), err
 }
 
 // row is one of a table.

@@ -3,7 +3,6 @@ package docstest
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,24 +13,19 @@ import (
 
 // Shapes checks every chapter of docs/ below root with [Shape]. Each problem is a line.
 func Shapes(root string) ([]string, error) {
-	docs := filepath.Join(root, "docs")
-	chapters, err := Chapters(docs)
+	chapters, rows, err := readBook(filepath.Join(root, "docs"))
 	if err != nil {
 		return nil, err
 	}
-	source, err := os.ReadFile(filepath.Join(docs, "README.md"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the map: %w", err)
-	}
-	rows := map[string]row{}
-	for _, r := range rowsOf(source) {
+	listed := map[string][]string{}
+	for _, r := range rows {
 		if name, isChapter := r.chapter(); isChapter {
-			rows[name] = r
+			listed[name] = r.cells
 		}
 	}
 	var problems []string
 	for _, chapter := range chapters {
-		for _, problem := range Shape(chapter, rows[chapter.Name].cells) {
+		for _, problem := range Shape(chapter, listed[chapter.Name]) {
 			problems = append(problems, fmt.Sprintf("docs/%s.md: %s", chapter.Name, problem))
 		}
 	}
@@ -81,27 +75,22 @@ func hasDiagram(tree ast.Node, source []byte) bool {
 
 // lastSections checks the last two sections, and what is in them.
 func lastSections(tree ast.Node, source []byte) []string {
-	var titles []string
+	var before, title string
 	answers, readings := 0, 0
 	for node := tree.FirstChild(); node != nil; node = node.NextSibling() {
 		heading, isHeading := node.(*ast.Heading)
 		switch {
 		case isHeading && heading.Level == 2:
-			titles = append(titles, string(heading.Lines().Value(source)))
-		case len(titles) == 0:
-		case titles[len(titles)-1] == "Questions":
+			before, title = title, string(heading.Lines().Value(source))
+		case title == "Questions":
 			answers += bytes.Count(node.Lines().Value(source), []byte("<details><summary>"))
-		case titles[len(titles)-1] == "Further reading" && node.Kind() == ast.KindList:
-			for item := node.FirstChild(); item != nil; item = item.NextSibling() {
-				if explained(item.FirstChild().Lines().Value(source)) {
-					readings++
-				}
-			}
+		case title == "Further reading" && node.Kind() == ast.KindList:
+			readings += explained(node, source)
 		}
 	}
 	var problems []string
-	if len(titles) < 2 || titles[len(titles)-2] != "Questions" || titles[len(titles)-1] != "Further reading" {
-		problems = append(problems, fmt.Sprintf("its last sections are not Questions and Further reading: %q", titles))
+	if before != "Questions" || title != "Further reading" {
+		problems = append(problems, fmt.Sprintf("its last sections are not Questions and Further reading: %q, %q", before, title))
 	}
 	if answers < 2 {
 		problems = append(problems, fmt.Sprintf("it has %d questions with folded answers, want two at least", answers))
@@ -114,7 +103,16 @@ func lastSections(tree ast.Node, source []byte) []string {
 
 var link = regexp.MustCompile(`\[[^]]*\]\([^)]*\)`)
 
-// explained tells of a reading whether it has a link, and some words beside it.
-func explained(item []byte) bool {
-	return link.Match(item) && len(strings.Fields(string(link.ReplaceAll(item, nil)))) >= 5
+// explained counts the items of a list that have a link, and some words beside it.
+func explained(list ast.Node, source []byte) (count int) {
+	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
+		if !item.HasChildren() {
+			continue
+		}
+		reading := item.FirstChild().Lines().Value(source)
+		if link.Match(reading) && len(bytes.Fields(link.ReplaceAll(reading, nil))) >= 5 {
+			count++
+		}
+	}
+	return count
 }

@@ -69,6 +69,7 @@ func TestShapeOfSmallChapter(t *testing.T) {
 		"another order":     {"## Questions", "## Answers", "its last sections are not"},
 		"a section more":    {"  give, if you wait.\n", "  give, if you wait.\n\n## More\n", "its last sections are not"},
 		"two readings":      {"- [Milk]", "  [Milk]", "it has 2 further readings"},
+		"an empty reading":  {"- [Milk](https://example.com/milk), which both of them\n  give, if you wait.\n", "-\n", "it has 2 further readings"},
 		"a bare link":       {": how they differ from a cow", "", "it has 2 further readings"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,6 +44,7 @@ func TestDeployment(t *testing.T) {
 	g.Expect(deployment.Spec.Template.Spec.Containers).To(HaveLen(1))
 	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Name).To(Equal("foo"))
 	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
+	g.Expect(deployment.Spec.Template.Spec.Containers[0].ImagePullPolicy).To(HaveValue(Equal(corev1.PullIfNotPresent)), "else the first image's tag decides for all later ones")
 
 	f.Spec.Replicas = new(int32(0))
 	g.Expect(*Deployment(f, image).Spec.Replicas).To(BeZero(), "0 is not unset")
