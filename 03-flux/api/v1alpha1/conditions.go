@@ -89,6 +89,10 @@ const (
 	// ReasonApplyFailed means that the API server refused an object; the message is the API server's.
 	ReasonApplyFailed = "ApplyFailed"
 
+	// ReasonAPIError means that a request to the API server failed in a way that may have passed at the next attempt: a
+	// time-out, no connection, an admission webhook that is down. It is tried again until it succeeds.
+	ReasonAPIError = "APIError"
+
 	// ReasonSetupLost means that the FluxSetup is gone although nobody but the operator should touch it.
 	ReasonSetupLost = "SetupLost"
 

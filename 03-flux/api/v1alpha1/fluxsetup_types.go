@@ -184,10 +184,10 @@ type FluxSetupStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
-// +kubebuilder:printcolumn:name="Ranks",type=integer,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyRanks`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
-// +kubebuilder:printcolumn:name="Quorum",type=string,JSONPath=`.status.conditions[?(@.type=="QuorumReached")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="QuorumReached")].reason`
 // +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leaderPod`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type FluxSetup struct {

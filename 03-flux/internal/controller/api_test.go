@@ -194,7 +194,8 @@ func TestStatusBounds(t *testing.T) {
 		in, out     string
 		outside, of string
 	}{
-		{flux, "ready", "1000/1000", letters(17), "status.ready", "may not be more than 16"},
+		{flux, "readyRanks", "1000", "1001", "status.readyRanks", "less than or equal to 1000"},
+		{flux, "readyRanks", "0", "-1", "status.readyRanks", "greater than or equal to 0"},
 		{flux, "restarts", "1000", "1001", "status.restarts", "less than or equal to 1000"},
 		{flux, "exitCode", "-1", "x", "status.exitCode", "must be of type integer"},
 		{flux, "observedGeneration", "0", "-1", "status.observedGeneration", "greater than or equal to 0"},

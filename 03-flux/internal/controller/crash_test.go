@@ -152,8 +152,7 @@ func newOperator(t *testing.T, crash crash, spec v1alpha1.FluxSpec) *operator {
 
 // start starts the operator, which remembers nothing. What there is of pods its cache tells it at once.
 func (o *operator) start() {
-	o.fluxes = NewFluxReconciler(o.cached, o.direct, o.events)
-	o.fluxes.Clock = o.clock
+	o.fluxes = NewFluxReconciler(o.cached, o.direct, o.events, o.clock)
 	o.reconciler = o.newReconciler(o.cached)
 	o.reconciler.APIReader = o.direct
 	for _, pod := range o.pods() {
@@ -200,7 +199,7 @@ func (o *operator) run() {
 	o.startPods()
 	o.ready(0, 1)
 	o.settle()
-	o.Expect(conditionOf(fetch[v1alpha1.Flux](o.bees).Status, v1alpha1.ConditionRunning).Status).To(Equal(metav1.ConditionTrue))
+	o.Expect(conditionOf(fetch[v1alpha1.Flux](o.bees).Status.Conditions, v1alpha1.ConditionRunning).Status).To(Equal(metav1.ConditionTrue))
 }
 
 // endJob plays Kubernetes: rank 0 has ended, and the Job controller says what that means.
@@ -218,13 +217,15 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 	o := newOperator(t, crash, spec)
 	var end storyEnd
 	note := func() {
-		message := conditionOf(fetch[v1alpha1.Flux](o.bees).Status, v1alpha1.ConditionRestarting).Message
+		message := conditionOf(fetch[v1alpha1.Flux](o.bees).Status.Conditions, v1alpha1.ConditionRestarting).Message
 		end.Restarts = append(end.Restarts, podName.ReplaceAllString(message, "POD"))
 	}
 
 	o.settle()
 	o.run()
 	o.endJob(3, batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	o.clock.Step(maxBackOff)
+	o.settle()
 	note()
 	o.collect()
 	o.settle()

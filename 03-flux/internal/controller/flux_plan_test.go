@@ -83,8 +83,8 @@ func TestPlanOfAttempts(t *testing.T) {
 			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.attempt, Nonce: "n"}
 
 			plan := planFor(flux, setup, noon)
-			g.Expect(plan.wake).To(BeZero())
-			g.Expect(plan.missing).To(BeNil())
+			g.Expect(plan.requeueAfter).To(BeZero())
+			g.Expect(plan.obstacle).To(BeNil())
 			if test.end == "" {
 				g.Expect(plan.end).To(BeNil())
 			} else {
@@ -104,44 +104,47 @@ func TestPlanOfAttempts(t *testing.T) {
 	}
 }
 
-func TestPlanByStanding(t *testing.T) {
+func TestPlanByOwnership(t *testing.T) {
 	t.Parallel()
 	known := &v1alpha1.SetupReference{Name: "job", UID: "setup-uid"}
 	for name, test := range map[string]struct {
-		ref      *v1alpha1.SetupReference
-		setup    func(*v1alpha1.FluxSetup) // nil: there is none
-		standing standing
-		missing  string
-		lost     bool
-		makes    bool
+		ref       *v1alpha1.SetupReference
+		setup     func(*v1alpha1.FluxSetup) // nil: there is none
+		ownership ownership
+		obstacle  string
+		lost      bool
+		applies   bool
 	}{
-		"none yet":      {standing: standingAbsent, makes: true},
-		"none any more": {ref: known, standing: standingAbsent, missing: v1alpha1.ReasonSetupLost, lost: true},
-		"ours":          {ref: known, setup: func(*v1alpha1.FluxSetup) {}, standing: standingOurs},
-		"ours, and a crash before that was written": {setup: func(*v1alpha1.FluxSetup) {}, standing: standingOurs},
+		"none yet":      {ownership: setupAbsent, applies: true},
+		"none any more": {ref: known, ownership: setupAbsent, obstacle: v1alpha1.ReasonSetupLost, lost: true},
+		"ours":          {ref: known, setup: func(*v1alpha1.FluxSetup) {}, ownership: setupOwned},
+		"ours, and a crash before that was written": {setup: func(*v1alpha1.FluxSetup) {}, ownership: setupOwned},
 		"ours by its owner, of another uid": {
 			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.UID = "other" },
-			standing: standingForeign, missing: v1alpha1.ReasonSetupLost, lost: true,
+			ownership: setupNotOwned, obstacle: v1alpha1.ReasonSetupLost, lost: true,
 		},
 		"without an owner": {
-			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil }, standing: standingForeign, missing: v1alpha1.ReasonNameConflict,
+			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil }, ownership: setupNotOwned, obstacle: v1alpha1.ReasonNameConflict,
 		},
 		"of another kind": {
-			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Kind, s.OwnerReferences[0].UID = "Pod", "x" }, standing: standingForeign, missing: v1alpha1.ReasonNameConflict,
+			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Kind, s.OwnerReferences[0].UID = "Pod", "x" }, ownership: setupNotOwned, obstacle: v1alpha1.ReasonNameConflict,
 		},
 		"of another Flux": {
-			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Name, s.OwnerReferences[0].UID = "other", "x" }, standing: standingForeign, missing: v1alpha1.ReasonNameConflict,
+			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Name, s.OwnerReferences[0].UID = "other", "x" }, ownership: setupNotOwned, obstacle: v1alpha1.ReasonNameConflict,
 		},
 		"of the Flux of this name before": {
-			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].UID = "earlier" }, standing: standingPredecessor, missing: v1alpha1.ReasonStarting,
+			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].UID = "earlier" }, ownership: setupOfPredecessor, obstacle: v1alpha1.ReasonStarting,
 		},
 		"a foreign one, where ours was": {
 			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences, s.UID = nil, "other" },
-			standing: standingForeign, missing: v1alpha1.ReasonSetupLost, lost: true,
+			ownership: setupNotOwned, obstacle: v1alpha1.ReasonSetupLost, lost: true,
 		},
-		"ours, its owner taken away": {
-			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil },
-			standing: standingForeign, missing: v1alpha1.ReasonSetupLost, lost: true,
+		"ours, its owner removed": {
+			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil }, ownership: setupOwned, applies: true,
+		},
+		"ours, with another controller": {
+			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Kind, s.OwnerReferences[0].UID = "Pod", "x" },
+			ownership: setupOwned, applies: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,12 +158,12 @@ func TestPlanByStanding(t *testing.T) {
 				test.setup(setup)
 			}
 			plan := planFor(flux, setup, noon)
-			g.Expect(plan.standing).To(Equal(test.standing))
-			g.Expect(plan.apply != nil).To(Equal(test.makes))
-			if test.missing == "" {
-				g.Expect(plan.missing).To(BeNil())
+			g.Expect(plan.ownership).To(Equal(test.ownership))
+			g.Expect(plan.apply != nil).To(Equal(test.applies))
+			if test.obstacle == "" {
+				g.Expect(plan.obstacle).To(BeNil())
 			} else {
-				g.Expect(plan.missing.reason).To(Equal(test.missing))
+				g.Expect(plan.obstacle.reason).To(Equal(test.obstacle))
 			}
 			if test.lost {
 				g.Expect(plan.end.condition).To(Equal(v1alpha1.ConditionFailed))
@@ -168,6 +171,51 @@ func TestPlanByStanding(t *testing.T) {
 			} else {
 				g.Expect(plan.end).To(BeNil())
 			}
+		})
+	}
+}
+
+// An attempt starts no earlier than its back-off after the start of the one that failed. What else may be changed
+// does not wait.
+func TestPlanOfARestartWaitsForItsBackOff(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		restarts int32
+		ran      time.Duration
+		launched int32
+		left     time.Duration
+	}{
+		"at once":                      {0, 0, 1, 10 * time.Second},
+		"some of it has passed":        {0, 4 * time.Second, 1, 6 * time.Second},
+		"all of it has passed":         {0, 10 * time.Second, 1, 0},
+		"it doubles":                   {3, 10 * time.Second, 1, 70 * time.Second},
+		"it has an end":                {1000, time.Minute, 1, 4 * time.Minute},
+		"it ran for long":              {1000, time.Hour, 1, 0},
+		"another replica's clock":      {0, -time.Hour, 1, 10 * time.Second},
+		"the launch of an earlier one": {0, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			flux := fluxWith(jobSpec(withRestarts(1001)))
+			setup := setupSaying(flux, 1, test.restarts, saysCommandFailed)
+			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.launched, Time: metav1.NewTime(noon.Add(-test.ran))}
+			plan := planFor(flux, setup, noon)
+			g.Expect(plan.requeueAfter).To(Equal(test.left))
+			g.Expect(plan.backOff > 0).To(Equal(test.left > 0))
+			if test.left == 0 {
+				g.Expect(plan.apply.Spec.Attempt).To(Equal(int32(2)))
+				return
+			}
+			g.Expect(plan.apply).To(BeNil())
+			flux.Spec.Suspend = true
+			plan = planFor(flux, setup, noon)
+			g.Expect(plan.apply.Spec.Suspend).To(BeTrue())
+			g.Expect(plan.requeueAfter).To(BeZero())
+			flux.Spec.Suspend, setup.Spec.Suspend = false, true
+			g.Expect(planFor(flux, setup, noon).apply).To(BeNil(), "what has failed is not resumed")
+			flux.Spec.StartupTimeoutSeconds = 7
+			g.Expect(planFor(flux, setup, noon).apply.Spec.Attempt).To(Equal(int32(1)))
 		})
 	}
 }
@@ -258,7 +306,7 @@ func TestPlanAfterTheEnd(t *testing.T) {
 				}
 				plan := planFor(flux, setup, noon.Add(test.after))
 				g.Expect(plan.end).To(BeNil(), "it is written already")
-				g.Expect(plan.wake).To(Equal(test.wake))
+				g.Expect(plan.requeueAfter).To(Equal(test.wake))
 				g.Expect(plan.apply != nil).To(Equal(test.goes))
 				if test.goes {
 					next := plan.apply.Spec

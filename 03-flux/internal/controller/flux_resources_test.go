@@ -157,7 +157,7 @@ func TestNextSetupKeepsWhatWasResolved(t *testing.T) {
 
 	next := nextSetup(flux, live)
 	g.Expect(next.UID).To(Equal(types.UID("setup-uid")), "it falls on no other object")
-	g.Expect(next.ResourceVersion).To(BeEmpty(), "it may have changed in what is not ours")
+	g.Expect(next.ResourceVersion).To(Equal("7"), "nor on a newer state of this one")
 	g.Expect(next.Spec.Launch).To(BeNil())
 	want := before.Spec.DeepCopy()
 	want.Launch, want.Suspend, want.StartupTimeoutSeconds, want.ActiveDeadlineSeconds = nil, true, 8, new(int64(9))
@@ -190,6 +190,6 @@ func TestConfigurationNamesWhatIsOurs(t *testing.T) {
 	live := firstSetup(flux)
 	live.UID, live.ResourceVersion, live.Status.Attempt = "setup-uid", "7", 1
 	next := sent(nextSetup(flux, live))
-	g.Expect(next["metadata"]).To(And(HaveLen(4), HaveKeyWithValue("uid", "setup-uid")))
+	g.Expect(next["metadata"]).To(And(HaveLen(5), HaveKeyWithValue("uid", "setup-uid"), HaveKeyWithValue("resourceVersion", "7")))
 	g.Expect(next["spec"]).To(Equal(first["spec"]))
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ func TestGangRestartStopsAtMaxRestarts(t *testing.T) {
 		w.begin()
 		w.recorded()
 		applied := w.setupWrites
-		w.say(saysCommandFailed)
+		w.sayAndRestart(saysCommandFailed)
 		flux, setup := w.flux(), w.setup()
 		w.Expect(setup.Spec.Attempt).To(Equal(restart + 1))
 		w.Expect(setup.Spec.Restarts).To(Equal(restart))
@@ -27,7 +28,7 @@ func TestGangRestartStopsAtMaxRestarts(t *testing.T) {
 		w.Expect(cause.Message).To(ContainSubstring("CommandFailed: the command ended with 3"))
 		w.Expect(flux.Status.Restarts).To(Equal(restart))
 		w.Expect(flux.Status.ExitCode).To(BeNil(), "the present attempt has none")
-		w.Expect(flux.Status.Ready).To(Equal("0/4"))
+		w.Expect(flux.Status.ReadyRanks).To(Equal(int32(0)))
 		w.Expect(w.recorded()).To(ConsistOf("Warning Restarting " + cause.Message))
 		w.expectRest()
 
@@ -55,7 +56,7 @@ func TestRestartsThatFailToStart(t *testing.T) {
 	w.launch()
 	w.recorded()
 	for range 2 {
-		w.say(saysFailed(v1alpha1.ReasonImageNotPulled, "pulling image failed", nil))
+		w.sayAndRestart(saysFailed(v1alpha1.ReasonImageNotPulled, "pulling image failed", nil))
 		w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning Restarting")))
 	}
 	w.say(saysFailed(v1alpha1.ReasonImageNotPulled, "pulling image failed", nil))
@@ -68,7 +69,7 @@ func TestCompleteAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newFluxWorld(t)
 	w.start(withRestarts(5))
-	w.say(saysFailed(v1alpha1.ReasonJobLost, "Job job is gone", nil))
+	w.sayAndRestart(saysFailed(v1alpha1.ReasonJobLost, "Job job is gone", nil))
 	w.begin()
 	w.say(saysSucceeded)
 	flux := w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
@@ -94,6 +95,7 @@ func TestStaleFailureRestartsOnce(t *testing.T) {
 	w.start(withRestarts(5))
 	w.whisper(saysCommandFailed)
 	w.freeze() // the cache knows of the failure, and of nothing after it
+	w.clock.Step(maxBackOff)
 	w.reconcile()
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
 
@@ -113,6 +115,36 @@ func TestStaleFailureRestartsOnce(t *testing.T) {
 	w.expect(w.flux(), v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 
 	w.thaw()
-	w.say(saysCommandFailed)
+	w.sayAndRestart(saysCommandFailed)
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(3)))
+}
+
+// A command that fails at once is run again at longer and longer intervals. One reconciliation, which no event triggers,
+// starts each of them.
+func TestRestartsBackOff(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.create(withRestarts(1000))
+	began := w.clock.Now()
+	for restart := int32(1); restart <= 8; restart++ {
+		w.begin()
+		w.recorded()
+		wait := w.say(saysCommandFailed).RequeueAfter
+		w.Expect(wait).To(Equal(backOffAfter(restart - 1)))
+		flux := w.flux()
+		cause := w.expect(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, v1alpha1.ReasonRestarting)
+		w.Expect(cause.Message).To(ContainSubstring("CommandFailed: the command ended with 3"))
+		w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonRestarting)
+		w.Expect(flux.Status.ExitCode).To(Equal(new(int32(3))), "it is shown until the next attempt starts")
+		w.expectRest()
+
+		w.clock.Step(wait - time.Second)
+		w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Second))
+		w.Expect(w.setup().Spec.Restarts).To(Equal(restart - 1))
+		w.clock.Step(time.Second)
+		w.reconcile()
+		w.Expect(w.setup().Spec.Restarts).To(Equal(restart))
+		w.Expect(w.recorded()).To(ConsistOf("Warning Restarting " + cause.Message))
+	}
+	w.Expect(w.clock.Since(began)).To(Equal((10 + 20 + 40 + 80 + 160 + 3*300) * time.Second))
 }
