@@ -99,6 +99,9 @@ const (
 	// ReasonJobLost means that the Job of an attempt is gone although nobody but the operator should touch it.
 	ReasonJobLost = "JobLost"
 
+	// ReasonTooManyAttempts means that a Flux has had as many attempts as there can be (MaxAttempts).
+	ReasonTooManyAttempts = "TooManyAttempts"
+
 	// ReasonPodsRemain means that pods of an earlier attempt were not gone within the start-up time.
 	ReasonPodsRemain = "PodsRemain"
 

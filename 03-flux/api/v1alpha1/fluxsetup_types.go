@@ -5,6 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// MaxAttempts is how many attempts a Flux can have: each restart is one, and each resume after a suspension. The names of
+// Jobs and hosts have room for so many digits.
+const MaxAttempts = 9999
+
 // Launch is what the FluxSetup controller must remember between two passes: which Job it means to make, or has
 // made. It is written before the Job is.
 // +kubebuilder:validation:XValidation:rule="self.attempt >= oldSelf.attempt",message="attempt never falls",fieldPath=".attempt"
@@ -111,11 +115,12 @@ type FluxSetupSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	StartupTimeoutSeconds int32 `json:"startupTimeoutSeconds"`
 
-	// activeDeadlineSeconds is how long an attempt may take in all.
+	// activeDeadlineSeconds is how long an attempt may take in all. Null: without end. The Flux controller owns the field then too, so that no other value stays.
 	// +optional
+	// +nullable
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
-	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds"`
 
 	// attempt is which start of the brokers is wanted, from 1.
 	// +required

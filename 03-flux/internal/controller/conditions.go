@@ -23,3 +23,18 @@ func setCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
 func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
 	return ptr.Deref(apimeta.FindStatusCondition(conditions, conditionType), metav1.Condition{})
 }
+
+// trueCondition returns the condition of a type if it is True.
+func trueCondition(conditions []metav1.Condition, conditionType string) *metav1.Condition {
+	condition := apimeta.FindStatusCondition(conditions, conditionType)
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return condition
+}
+
+// current tells whether the status of a FluxSetup is about the attempt that its spec describes. If not, it is about an
+// earlier one.
+func current(setup *v1alpha1.FluxSetup) bool {
+	return setup.Status.Attempt == setup.Spec.Attempt
+}

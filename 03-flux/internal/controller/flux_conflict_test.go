@@ -262,3 +262,17 @@ func TestFluxSetupWithoutItsOwnerIsOwnedAgain(t *testing.T) {
 		})
 	}
 }
+
+// Another client sets a field of the FluxSetup that the spec of the Flux leaves unset.
+func TestDeadlineSetByAnotherClientIsRemoved(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.start()
+	setup := w.setup()
+	want := setup.Spec.DeepCopy()
+	setup.Spec.ActiveDeadlineSeconds = new(int64(30))
+	w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("someone"))).To(Succeed())
+	w.reconcile()
+	w.Expect(w.setup().Spec).To(Equal(*want))
+	w.expectRest()
+}

@@ -5,7 +5,8 @@
 //
 //	flux_controller.go       Reconcile of a Flux, step by step
 //	fluxsetup_controller.go  Reconcile of a FluxSetup, step by step
-//	watches.go               what triggers a reconciliation, and what the cache holds
+//	flux_watches.go          what triggers a reconciliation of a Flux
+//	watches.go               what triggers a reconciliation of a FluxSetup, and what the cache holds
 //	launch.go                how an attempt is started, once
 //	teardown.go              how an attempt is removed
 //	children.go              how a dependent is written
@@ -15,6 +16,7 @@
 //	flux_resources.go        spec of a Flux → desired FluxSetup
 //	flux_escape.go           how a FluxSetup is encoded
 //	flux_status.go           what was observed → conditions of a Flux
+//	flux_end.go              what the FluxSetup says → the end of a Flux
 //	fluxsetup_resources.go   spec of a FluxSetup → desired dependents
 //	fluxsetup_status.go      what was observed → conditions of a FluxSetup
 //	fluxsetup_end.go         Job and pods → how an attempt ended
@@ -37,13 +39,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
@@ -60,26 +58,6 @@ type FluxReconciler struct {
 	clock     clock.PassiveClock
 
 	pace pace
-}
-
-// SetupWithManager says what triggers a reconciliation. The deletion of a FluxSetup that no Flux owns triggers one of the
-// Flux of its name.
-func (r *FluxReconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if options.RateLimiter == nil {
-		options.RateLimiter = newRateLimiter()
-	}
-	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Flux{}).
-		Owns(&v1alpha1.FluxSetup{}).
-		Watches(&v1alpha1.FluxSetup{}, handler.Funcs{DeleteFunc: enqueueNamesake}).
-		WithOptions(options).
-		Complete(r)
-}
-
-// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
-// quarter of an hour.
-func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
 }
 
 // NewFluxReconciler returns a reconciler that reads and writes through c, and through apiReader past the cache.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
@@ -43,13 +42,6 @@ func ownershipOf(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) ownership {
 	return setupNotOwned
 }
 
-// ending is how a Flux ends.
-type ending struct {
-	// condition is Complete or Failed.
-	condition, reason, message string
-	exitCode                   *int32
-}
-
 // obstacle is why there is no FluxSetup of the Flux, and cannot be one now.
 type obstacle struct {
 	reason, message string
@@ -74,7 +66,7 @@ type plan struct {
 // attempt is decided anew on what the API server itself says, the end of the Flux included: what was done once is not
 // done again.
 func (p *plan) confirmed(flux *v1alpha1.Flux) bool {
-	return p.apply == nil && (p.ownership == setupOwned || ended(flux))
+	return p.apply == nil && p.end == nil && (p.ownership == setupOwned || ended(flux))
 }
 
 // planFor decides, from a Flux and the FluxSetup of its name, whether the Flux owns that or not.
@@ -161,6 +153,13 @@ func (p *plan) planNext(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup, now time
 	case setup.Spec.Suspend:
 		next.Spec.Attempt++
 	}
+	if next.Spec.Attempt > v1alpha1.MaxAttempts {
+		p.end = &ending{
+			condition: v1alpha1.ConditionFailed, reason: v1alpha1.ReasonTooManyAttempts,
+			message: fmt.Sprintf("attempt %d was the last: each restart and each resume is one", v1alpha1.MaxAttempts), exitCode: setup.Status.ExitCode,
+		}
+		return
+	}
 	live := setup.Spec.DeepCopy()
 	live.Launch = nil
 	if !apiequality.Semantic.DeepEqual(*live, next.Spec) || !metav1.IsControlledBy(setup, flux) {
@@ -193,53 +192,4 @@ func backOffLeft(setup *v1alpha1.FluxSetup, now time.Time) time.Duration {
 		return 0
 	}
 	return min(backOff, launch.Time.Add(backOff).Sub(now))
-}
-
-// endOf is how the FluxSetup says that the Flux ends; nil if it does not.
-func endOf(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
-	if !current(setup) {
-		return nil
-	}
-	if apimeta.IsStatusConditionTrue(setup.Status.Conditions, v1alpha1.ConditionComplete) {
-		return &ending{
-			condition: v1alpha1.ConditionComplete, reason: v1alpha1.ReasonCommandSucceeded,
-			message: "the command has ended with 0", exitCode: new(int32(0)),
-		}
-	}
-	failed := failedCondition(setup)
-	if failed == nil || (failed.Reason != v1alpha1.ReasonDeadlineExceeded && setup.Spec.Restarts < flux.Spec.MaxRestarts) {
-		return nil
-	}
-	return &ending{
-		condition: v1alpha1.ConditionFailed, reason: failed.Reason, message: failed.Message,
-		exitCode: setup.Status.ExitCode,
-	}
-}
-
-// current tells whether the status of a FluxSetup is about the attempt that its spec describes. If not, it is about an
-// earlier one.
-func current(setup *v1alpha1.FluxSetup) bool {
-	return setup.Status.Attempt == setup.Spec.Attempt
-}
-
-// failedCondition is the failure of the present attempt; nil if it has not failed.
-func failedCondition(setup *v1alpha1.FluxSetup) *metav1.Condition {
-	if !current(setup) {
-		return nil
-	}
-	return trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)
-}
-
-func trueCondition(conditions []metav1.Condition, conditionType string) *metav1.Condition {
-	condition := apimeta.FindStatusCondition(conditions, conditionType)
-	if condition == nil || condition.Status != metav1.ConditionTrue {
-		return nil
-	}
-	return condition
-}
-
-// ended tells whether a Flux has ended: Complete and Failed are never unset.
-func ended(flux *v1alpha1.Flux) bool {
-	return apimeta.IsStatusConditionTrue(flux.Status.Conditions, v1alpha1.ConditionComplete) ||
-		apimeta.IsStatusConditionTrue(flux.Status.Conditions, v1alpha1.ConditionFailed)
 }

@@ -63,6 +63,10 @@ func TestPlanOfAttempts(t *testing.T) {
 		"deadline: never a restart":       {states: states{flux: isResumed, attempt: 1, max: 2, says: saysDeadline}, end: v1alpha1.ReasonDeadlineExceeded},
 		"an older attempt failed":         {states: states{flux: isResumed, attempt: 2, restarts: 1, max: 2, says: stale}},
 		"an older attempt is complete":    {states: states{flux: isResumed, attempt: 2, says: staleSuccess}},
+		"resumed after the last":          {states: states{flux: isResumed, wasSuspended: true, attempt: 9999, says: saysNothingLeft}, end: v1alpha1.ReasonTooManyAttempts},
+		"failed in the last":              {states: states{flux: isResumed, attempt: 9999, max: 1, says: saysCommandFailed}, end: v1alpha1.ReasonTooManyAttempts},
+		"complete in the last":            {states: states{flux: isResumed, attempt: 9999, says: saysSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
+		"suspended in the last":           {states{flux: isSuspended, attempt: 9999, says: saysRunning}, &attempted{9999, 0, true}, ""},
 		"to be suspended":                 {states{flux: isSuspended, attempt: 1, says: saysRunning}, &attempted{1, 0, true}, ""},
 		"suspended":                       {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, says: saysNothingLeft}},
 		"complete before it was":          {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, says: saysSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
@@ -85,6 +89,7 @@ func TestPlanOfAttempts(t *testing.T) {
 			plan := planFor(flux, setup, noon)
 			g.Expect(plan.requeueAfter).To(BeZero())
 			g.Expect(plan.obstacle).To(BeNil())
+			g.Expect(plan.confirmed(flux)).To(Equal(test.apply == nil && test.end == ""), "the cache may be stale")
 			if test.end == "" {
 				g.Expect(plan.end).To(BeNil())
 			} else {
@@ -171,51 +176,6 @@ func TestPlanByOwnership(t *testing.T) {
 			} else {
 				g.Expect(plan.end).To(BeNil())
 			}
-		})
-	}
-}
-
-// An attempt starts no earlier than its back-off after the start of the one that failed. What else may be changed
-// does not wait.
-func TestPlanOfARestartWaitsForItsBackOff(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		restarts int32
-		ran      time.Duration
-		launched int32
-		left     time.Duration
-	}{
-		"at once":                      {0, 0, 1, 10 * time.Second},
-		"some of it has passed":        {0, 4 * time.Second, 1, 6 * time.Second},
-		"all of it has passed":         {0, 10 * time.Second, 1, 0},
-		"it doubles":                   {3, 10 * time.Second, 1, 70 * time.Second},
-		"it has an end":                {1000, time.Minute, 1, 4 * time.Minute},
-		"it ran for long":              {1000, time.Hour, 1, 0},
-		"another replica's clock":      {0, -time.Hour, 1, 10 * time.Second},
-		"the launch of an earlier one": {0, 0, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-			flux := fluxWith(jobSpec(withRestarts(1001)))
-			setup := setupSaying(flux, 1, test.restarts, saysCommandFailed)
-			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.launched, Time: metav1.NewTime(noon.Add(-test.ran))}
-			plan := planFor(flux, setup, noon)
-			g.Expect(plan.requeueAfter).To(Equal(test.left))
-			g.Expect(plan.backOff > 0).To(Equal(test.left > 0))
-			if test.left == 0 {
-				g.Expect(plan.apply.Spec.Attempt).To(Equal(int32(2)))
-				return
-			}
-			g.Expect(plan.apply).To(BeNil())
-			flux.Spec.Suspend = true
-			plan = planFor(flux, setup, noon)
-			g.Expect(plan.apply.Spec.Suspend).To(BeTrue())
-			g.Expect(plan.requeueAfter).To(BeZero())
-			flux.Spec.Suspend, setup.Spec.Suspend = false, true
-			g.Expect(planFor(flux, setup, noon).apply).To(BeNil(), "what has failed is not resumed")
-			flux.Spec.StartupTimeoutSeconds = 7
-			g.Expect(planFor(flux, setup, noon).apply.Spec.Attempt).To(Equal(int32(1)))
 		})
 	}
 }

@@ -185,7 +185,7 @@ func TestConfigurationNamesWhatIsOurs(t *testing.T) {
 	}}}))
 	g.Expect(first["spec"]).To(And(
 		HaveKeyWithValue("restarts", BeEquivalentTo(0)), HaveKeyWithValue("suspend", false), HaveKey("resources"),
-		Not(HaveKey("launch")), Not(HaveKey("activeDeadlineSeconds"))))
+		Not(HaveKey("launch")), HaveKeyWithValue("activeDeadlineSeconds", BeNil())))
 
 	live := firstSetup(flux)
 	live.UID, live.ResourceVersion, live.Status.Attempt = "setup-uid", "7", 1

@@ -148,3 +148,48 @@ func TestRestartsBackOff(t *testing.T) {
 	}
 	w.Expect(w.clock.Since(began)).To(Equal((10 + 20 + 40 + 80 + 160 + 3*300) * time.Second))
 }
+
+// An attempt starts no earlier than its back-off after the start of the one that failed. What else may be changed
+// does not wait.
+func TestPlanOfARestartWaitsForItsBackOff(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		restarts int32
+		ran      time.Duration
+		launched int32
+		left     time.Duration
+	}{
+		"at once":                      {0, 0, 1, 10 * time.Second},
+		"some of it has passed":        {0, 4 * time.Second, 1, 6 * time.Second},
+		"all of it has passed":         {0, 10 * time.Second, 1, 0},
+		"it doubles":                   {3, 10 * time.Second, 1, 70 * time.Second},
+		"it has an end":                {1000, time.Minute, 1, 4 * time.Minute},
+		"it ran for long":              {1000, time.Hour, 1, 0},
+		"another replica's clock":      {0, -time.Hour, 1, 10 * time.Second},
+		"the launch of an earlier one": {0, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			flux := fluxWith(jobSpec(withRestarts(1001)))
+			setup := setupSaying(flux, 1, test.restarts, saysCommandFailed)
+			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.launched, Time: metav1.NewTime(noon.Add(-test.ran))}
+			plan := planFor(flux, setup, noon)
+			g.Expect(plan.requeueAfter).To(Equal(test.left))
+			g.Expect(plan.backOff > 0).To(Equal(test.left > 0))
+			if test.left == 0 {
+				g.Expect(plan.apply.Spec.Attempt).To(Equal(int32(2)))
+				return
+			}
+			g.Expect(plan.apply).To(BeNil())
+			flux.Spec.Suspend = true
+			plan = planFor(flux, setup, noon)
+			g.Expect(plan.apply.Spec.Suspend).To(BeTrue())
+			g.Expect(plan.requeueAfter).To(BeZero())
+			flux.Spec.Suspend, setup.Spec.Suspend = false, true
+			g.Expect(planFor(flux, setup, noon).apply).To(BeNil(), "what has failed is not resumed")
+			flux.Spec.StartupTimeoutSeconds = 7
+			g.Expect(planFor(flux, setup, noon).apply.Spec.Attempt).To(Equal(int32(1)))
+		})
+	}
+}

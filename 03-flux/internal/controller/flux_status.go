@@ -65,19 +65,6 @@ func fluxStatus(flux *v1alpha1.Flux, observed fluxObservation) v1alpha1.FluxStat
 	return status
 }
 
-// lateEnding is what the FluxSetup says now of an end that is written already, if it is that end: where the operator
-// has ended the work, exit code and output come after. nil if it says nothing.
-func lateEnding(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
-	if setup == nil {
-		return nil
-	}
-	end := endOf(flux, setup)
-	if end == nil || conditionOf(flux.Status.Conditions, end.condition).Reason != end.reason {
-		return nil
-	}
-	return end
-}
-
 // setNumbers copies what the FluxSetup says in numbers. If it was deleted, what it said last stays.
 func setNumbers(status *v1alpha1.FluxStatus, observed fluxObservation) {
 	status.ReadyRanks = 0
