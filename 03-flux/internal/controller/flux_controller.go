@@ -107,7 +107,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 
 	// 6. Requeue for what no event will announce. The deletion of the object that has our name is an event, and so is
 	// the end of the Flux: it is in its own status.
-	if err, _ = without(err, v1alpha1.ReasonNameConflict); err != nil {
+	if _, err = without(err, v1alpha1.ReasonNameConflict); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: soonest(wait, observed.requeueAfter)}, nil

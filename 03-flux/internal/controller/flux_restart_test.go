@@ -176,11 +176,12 @@ func TestPlanOfARestartWaitsForItsBackOff(t *testing.T) {
 			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.launched, Time: metav1.NewTime(noon.Add(-test.ran))}
 			plan := planFor(flux, setup, noon)
 			g.Expect(plan.requeueAfter).To(Equal(test.left))
-			g.Expect(plan.backOff > 0).To(Equal(test.left > 0))
 			if test.left == 0 {
+				g.Expect(plan.backOff).To(BeZero())
 				g.Expect(plan.apply.Spec.Attempt).To(Equal(int32(2)))
 				return
 			}
+			g.Expect(plan.backOff).To(Equal(backOffAfter(test.restarts)))
 			g.Expect(plan.apply).To(BeNil())
 			flux.Spec.Suspend = true
 			plan = planFor(flux, setup, noon)
