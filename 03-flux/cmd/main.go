@@ -122,8 +122,8 @@ func run(o managerOptions) error {
 	if err := fluxes.SetupWithManager(ctx, mgr, perController); err != nil {
 		return fmt.Errorf("creating the controller of Flux: %w", err)
 	}
-	setups := controller.NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader())
-	if err := setups.SetupWithManager(mgr, o.concurrency); err != nil {
+	setups := controller.NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
+	if err := setups.SetupWithManager(ctx, mgr, perController); err != nil {
 		return fmt.Errorf("creating the controller of FluxSetup: %w", err)
 	}
 	// +kubebuilder:scaffold:builder

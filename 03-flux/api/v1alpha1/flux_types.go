@@ -188,7 +188,7 @@ type FluxStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// completionTime is when the Flux was seen to be Complete or Failed.
+	// completionTime is when the Flux was observed to be Complete or Failed.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
@@ -217,7 +217,7 @@ type FluxStatus struct {
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must begin with a letter and have no dots: it is the name of a Service and of hosts"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() + 1 + string(self.spec.size - 1).size() <= 63",message="metadata.name with - and the last rank after it must be at most 63 characters: it is the name of a host"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() + 6 + string(self.spec.size - 1).size() <= 63",optionalOldSelf=true,message="metadata.name with -9999- and the last rank after it must be at most 63 characters: it is the name of a host"
 type Flux struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -228,7 +228,7 @@ type Flux struct {
 	// +required
 	Spec FluxSpec `json:"spec"`
 
-	// status is what was last seen of it.
+	// status is what was last observed of it.
 	// +optional
 	Status FluxStatus `json:"status,omitempty"`
 }

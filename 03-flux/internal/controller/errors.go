@@ -33,9 +33,20 @@ func (e *rejectedError) Error() string { return e.message }
 
 func (e *rejectedError) Unwrap() error { return e.cause }
 
-// classifyRequest tells rejected requests from those that may succeed when they are repeated. action says what was tried,
+// errStale is an error of the second class. So is a Conflict of the API server.
+var errStale = errors.New("the cache is older than what the API server has")
+
+// nameConflict says that an object has the name of a dependent and is not owned by the FluxSetup.
+func nameConflict(dependent string) *rejectedError {
+	return &rejectedError{
+		reason:  v1alpha1.ReasonNameConflict,
+		message: dependent + " exists and is not owned by this FluxSetup: it is left unchanged",
+	}
+}
+
+// classify tells rejected requests from those that may succeed when they are repeated. action says what was tried,
 // for instance "applying Service bees".
-func classifyRequest(action string, err error) error {
+func classify(action string, err error) error {
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonInvalid, metav1.StatusReasonForbidden, metav1.StatusReasonBadRequest, metav1.StatusReasonRequestEntityTooLarge:
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: err.Error(), cause: err}
@@ -53,15 +64,15 @@ func isStale(err error) bool {
 	return false
 }
 
-// requestFailure is what the status says of rejected and transient errors.
-type requestFailure struct {
+// failure is what the status says of rejected and transient errors.
+type failure struct {
 	reason, message string
 }
 
 // failureOf sums up what failed in a reconciliation; nil if nothing did. The first rejection gives the reason, because
 // it needs a user; all rejections are named.
-func failureOf(err error) *requestFailure {
-	var found *requestFailure
+func failureOf(err error) *failure {
+	var found *failure
 	var messages []string
 	for _, one := range split(err) {
 		var rejected *rejectedError
@@ -69,7 +80,7 @@ func failureOf(err error) *requestFailure {
 			continue
 		}
 		if found == nil {
-			found = &requestFailure{reason: rejected.reason}
+			found = &failure{reason: rejected.reason}
 		}
 		messages = append(messages, rejected.message)
 	}
@@ -77,7 +88,7 @@ func failureOf(err error) *requestFailure {
 	case found != nil:
 		found.message = strings.Join(messages, "; ")
 	case err != nil:
-		found = &requestFailure{reason: v1alpha1.ReasonAPIError, message: normalizeMessage(split(err)[0].Error())}
+		found = &failure{reason: v1alpha1.ReasonAPIError, message: normalizeMessage(split(err)[0].Error())}
 	}
 	return found
 }

@@ -5,24 +5,26 @@
 //
 //	flux_controller.go       Reconcile of a Flux, step by step
 //	fluxsetup_controller.go  Reconcile of a FluxSetup, step by step
-//	flux_watches.go          what triggers a reconciliation of a Flux
-//	watches.go               what triggers a reconciliation of a FluxSetup, and what the cache holds
+//	watches.go               what triggers a reconciliation, and what the cache holds
 //	launch.go                how an attempt is started, once
-//	teardown.go              how an attempt is removed
-//	children.go              how a dependent is written
+//	teardown.go              how what exists of a FluxSetup is deleted
+//	fluxsetup_jobs.go        which Jobs and pods there are, and how those of other attempts are deleted
+//	fluxsetup_dependents.go  how Service, ConfigMap and Secret are kept
+//	apply.go                 how a dependent is written
 //	report.go                how the status and Events are written
 //	pace.go                  how often readiness alone is written
 //	flux_plan.go             Flux and FluxSetup → what is to be done
 //	flux_resources.go        spec of a Flux → desired FluxSetup
 //	flux_escape.go           how a FluxSetup is encoded
+//	fluxsetup_resources.go   spec of a FluxSetup → desired dependents
 //	flux_status.go           what was observed → conditions of a Flux
 //	flux_end.go              what the FluxSetup says → the end of a Flux
-//	fluxsetup_resources.go   spec of a FluxSetup → desired dependents
 //	fluxsetup_status.go      what was observed → conditions of a FluxSetup
 //	fluxsetup_end.go         Job and pods → how an attempt ended
-//	last_words.go            what a pod said at its end
-//	pods.go                  what pods say of themselves
+//	terminations.go          what was observed of pods that may be gone
 //	pod_end.go               how a pod ended
+//	pods.go                  what pods say of themselves
+//	attempt.go               what a FluxSetup and a Job say of the present attempt
 //	conditions.go            how a condition is set
 //	errors.go                the classes of errors
 //	messages.go              texts of conditions and Events
@@ -188,7 +190,7 @@ func (r *FluxReconciler) applySetup(ctx context.Context, next plan) (*v1alpha1.F
 		// The garbage collector is at work, and the Flux itself is deleted next.
 		return nil, nil
 	case err != nil:
-		return nil, classifyRequest("applying FluxSetup "+next.apply.Name, err)
+		return nil, classify("applying FluxSetup "+next.apply.Name, err)
 	}
 	return configuration.response(), nil
 }

@@ -84,7 +84,7 @@ func TestPlanOfAttempts(t *testing.T) {
 			flux := fluxWith(jobSpec(withRestarts(test.max), test.flux))
 			setup := setupSaying(flux, test.attempt, test.restarts, test.says)
 			setup.Spec.Suspend = test.wasSuspended
-			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.attempt, Nonce: "n"}
+			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.attempt}
 
 			plan := planFor(flux, setup, noon)
 			g.Expect(plan.requeueAfter).To(BeZero())

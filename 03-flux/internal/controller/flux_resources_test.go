@@ -151,7 +151,7 @@ func TestNextSetupKeepsWhatWasResolved(t *testing.T) {
 	live.UID, live.ResourceVersion = "setup-uid", "7"
 	live.Spec.Cores = 5 // as another version of the operator saw it
 	live.Spec.Attempt, live.Spec.Restarts = 3, 1
-	live.Spec.Launch = &v1alpha1.Launch{Attempt: 3, Nonce: "n"}
+	live.Spec.Launch = &v1alpha1.Launch{Attempt: 3}
 	before := live.DeepCopy()
 	flux.Spec.Suspend, flux.Spec.StartupTimeoutSeconds, flux.Spec.ActiveDeadlineSeconds = true, 8, new(int64(9))
 

@@ -24,7 +24,7 @@ type fluxObservation struct {
 	// unread: a read has failed, so that nothing is known but the failure.
 	unread bool
 	// failure is why the FluxSetup could not be applied, or not be read; nil if it could.
-	failure *requestFailure
+	failure *failure
 }
 
 // fluxStatus is the status that the observation amounts to. What it takes from the old status is what must not change
@@ -106,6 +106,9 @@ func setupReadyCondition(observed fluxObservation) metav1.Condition {
 	// 3. No brokers are desired.
 	case setup.Spec.Suspend && cleared(setup):
 		ready.Reason, ready.Message = v1alpha1.ReasonSuspended, "suspended: nothing is left"
+	case setup.Spec.Suspend && current(setup) && needsAttention(conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)):
+		said := conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)
+		ready.Reason, ready.Message = said.Reason, said.Message
 	case setup.Spec.Suspend:
 		ready.Reason, ready.Message = v1alpha1.ReasonSuspending, "waiting for all pods to end"
 	// 4. It was not reconciled yet, or speaks of an earlier attempt.
@@ -249,7 +252,7 @@ func fluxTransitions(before, after v1alpha1.FluxStatus) []transition {
 // needsAttention tells what a user should look at from what passes by itself.
 func needsAttention(ready metav1.Condition) bool {
 	switch ready.Reason {
-	case v1alpha1.ReasonNameConflict, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonAPIError:
+	case v1alpha1.ReasonNameConflict, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonAPIError, v1alpha1.ReasonConfigLost:
 		return ready.Status != metav1.ConditionTrue
 	}
 	return false

@@ -47,7 +47,7 @@ func TestConditions(t *testing.T) {
 		flux     *v1alpha1.Flux
 		restarts int32
 		says     func(*v1alpha1.FluxSetupStatus) // nil: there is no FluxSetup
-		failure  *requestFailure
+		failure  *failure
 		want     told
 	}{
 		"just made": {flux(), 0, silent, nil,
@@ -88,17 +88,17 @@ func TestConditions(t *testing.T) {
 			told{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
 		"suspended with a restart to come": {flux(isSuspended), 1, older(saysCommandFailed), nil,
 			told{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
-		"a foreign FluxSetup": {flux(), 0, nil, &requestFailure{reason: v1alpha1.ReasonNameConflict},
+		"a foreign FluxSetup": {flux(), 0, nil, &failure{reason: v1alpha1.ReasonNameConflict},
 			told{"NameConflict", "NameConflict", "NotSuspended", "NotRestarting"}},
-		"a foreign FluxSetup, suspended": {flux(isSuspended), 0, nil, &requestFailure{reason: v1alpha1.ReasonNameConflict},
+		"a foreign FluxSetup, suspended": {flux(isSuspended), 0, nil, &failure{reason: v1alpha1.ReasonNameConflict},
 			told{"NameConflict", "NameConflict", "Suspending", "NotRestarting"}},
-		"rejected, and it runs": {flux(), 0, saysRunning, &requestFailure{reason: v1alpha1.ReasonApplyFailed},
+		"rejected, and it runs": {flux(), 0, saysRunning, &failure{reason: v1alpha1.ReasonApplyFailed},
 			told{"ApplyFailed", "+QuorumReached", "NotSuspended", "NotRestarting"}},
-		"rejected, and it starts": {flux(), 1, saysConfigured, &requestFailure{reason: v1alpha1.ReasonApplyFailed},
+		"rejected, and it starts": {flux(), 1, saysConfigured, &failure{reason: v1alpha1.ReasonApplyFailed},
 			told{"ApplyFailed", "ApplyFailed", "NotSuspended", "+Restarting"}},
-		"no connection": {flux(), 0, nil, &requestFailure{reason: v1alpha1.ReasonAPIError},
+		"no connection": {flux(), 0, nil, &failure{reason: v1alpha1.ReasonAPIError},
 			told{"APIError", "APIError", "NotSuspended", "NotRestarting"}},
-		"no connection, and it runs": {flux(), 0, saysRunning, &requestFailure{reason: v1alpha1.ReasonAPIError},
+		"no connection, and it runs": {flux(), 0, saysRunning, &failure{reason: v1alpha1.ReasonAPIError},
 			told{"APIError", "+QuorumReached", "NotSuspended", "NotRestarting"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestStatusOfAFailedRead(t *testing.T) {
 	flux.Status = fluxStatus(flux, fluxObservation{setup: setupSaying(flux, 1, 0, saysRunning), now: noon})
 	before := flux.Status.DeepCopy()
 	flux.Generation = 2
-	status := fluxStatus(flux, fluxObservation{unread: true, now: noon.Add(time.Hour), failure: &requestFailure{reason: v1alpha1.ReasonAPIError, message: "why"}})
+	status := fluxStatus(flux, fluxObservation{unread: true, now: noon.Add(time.Hour), failure: &failure{reason: v1alpha1.ReasonAPIError, message: "why"}})
 	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionSetupReady)).To(And(
 		HaveField("Reason", v1alpha1.ReasonAPIError), HaveField("ObservedGeneration", int64(2))))
 	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionRunning)).To(Equal(conditionOf(before.Conditions, v1alpha1.ConditionRunning)))
@@ -171,7 +171,7 @@ func TestStatusOfAFailedRead(t *testing.T) {
 func TestStatusNumbers(t *testing.T) {
 	t.Parallel()
 	launch := func(attempt int32) *v1alpha1.Launch {
-		return &v1alpha1.Launch{Attempt: attempt, Nonce: "n", Time: metav1.NewTime(noon)}
+		return &v1alpha1.Launch{Attempt: attempt, Time: metav1.NewTime(noon)}
 	}
 	three := func(status *v1alpha1.FluxSetupStatus) { saysConfigured(status); status.ReadyRanks = 3 }
 	for name, test := range map[string]struct {
@@ -232,7 +232,7 @@ func TestNothingOfTheEndChanges(t *testing.T) {
 		"gone, and noted":  {plan: plan{obstacle: &obstacle{reason: v1alpha1.ReasonSetupLost}}},
 		"gone, not how":    {},
 		"somebody's":       {plan: plan{obstacle: &obstacle{reason: v1alpha1.ReasonNameConflict}}},
-		"no more writable": {setup: failed, failure: &requestFailure{reason: v1alpha1.ReasonApplyFailed}},
+		"no more writable": {setup: failed, failure: &failure{reason: v1alpha1.ReasonApplyFailed}},
 	} {
 		observed.now = noon.Add(time.Hour)
 		status := fluxStatus(flux, observed)

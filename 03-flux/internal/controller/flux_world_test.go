@@ -146,7 +146,7 @@ func (w *fluxWorld) setup() *v1alpha1.FluxSetup {
 func (w *fluxWorld) launch() {
 	setup := w.setup()
 	setup.Spec.Launch = &v1alpha1.Launch{
-		Attempt: setup.Spec.Attempt, Nonce: string(setup.UID) + "-" + setup.ResourceVersion, Time: metav1.NewTime(w.clock.Now()),
+		Attempt: setup.Spec.Attempt, Time: metav1.NewTime(w.clock.Now()),
 	}
 	w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("fluxsetup-launch"))).To(Succeed())
 }
