@@ -82,6 +82,9 @@ func roleOf(setup *v1alpha1.FluxSetup, job *batchv1.Job) jobRole {
 		return jobCurrent
 	}
 	attempt, err := strconv.Atoi(job.Labels[labelAttempt])
+	if job.Name == jobName(setup) {
+		attempt, err = int(setup.Spec.Attempt), nil
+	}
 	switch {
 	case err != nil || int32(attempt) > setup.Spec.Attempt:
 		return jobUnknown

@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
@@ -108,6 +109,9 @@ func (r *FluxSetupReconciler) followDeadline(ctx context.Context, setup *v1alpha
 		return fmt.Errorf("encoding the deadline of Job %s: %w", job.Name, err)
 	}
 	err = r.Patch(ctx, job.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(setupFieldOwner))
+	if apierrors.IsNotFound(err) {
+		return errStale
+	}
 	if err != nil {
 		return classify("changing the deadline of Job "+job.Name, err)
 	}

@@ -155,6 +155,19 @@ func TestLateWritesOfAnEarlierAttempt(t *testing.T) {
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 }
 
+// The name of a Job is what it is known by: without its labels it is the attempt's all the same.
+func TestJobWithoutItsLabelsIsKnown(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	late := desiredJob(b.setup())
+	late.Labels = map[string]string{labelAttempt: "none"}
+	b.Expect(b.client.Create(b.ctx, late)).To(Succeed())
+	setup := b.pass()
+	b.Expect(b.jobs()).To(HaveLen(1))
+	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(late.UID)))
+	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
+}
+
 // A Job that is recorded and was not started is started; one that was started is not resumed.
 func TestJobIsStartedOnce(t *testing.T) {
 	t.Parallel()

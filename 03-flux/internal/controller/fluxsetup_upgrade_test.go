@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -36,6 +38,17 @@ func (b *bees) launchOfOlderOperator(recorded bool) *batchv1.Job {
 		launch.JobUID = string(job.UID)
 	}
 	b.Expect(b.client.Apply(b.ctx, desiredLaunch(setup, launch), client.FieldOwner(launchFieldOwner))).To(Succeed())
+
+	// It owned a field that there is no more.
+	setup = b.setup()
+	for i, entry := range setup.ManagedFields {
+		if entry.Manager == launchFieldOwner {
+			fields := strings.Replace(entry.FieldsV1.String(), `"f:attempt":{}`, `"f:attempt":{},"f:nonce":{}`, 1)
+			setup.ManagedFields[i].FieldsV1 = metav1.NewFieldsV1(fields)
+		}
+	}
+	b.Expect(b.client.Update(b.ctx, setup)).To(Succeed())
+	b.Expect(fmt.Sprint(b.setup().ManagedFields)).To(ContainSubstring("f:nonce"))
 	return job
 }
 
