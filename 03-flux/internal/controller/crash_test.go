@@ -23,7 +23,7 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// crash says at which of its requests, and how, the operator is struck down. The zero value is no crash.
+// crash says at which of its requests, and how, the operator crashes. The zero value is no crash.
 type crash struct {
 	at int
 	// after: the request reaches the server and takes effect, and the answer is lost.
@@ -154,7 +154,7 @@ func newOperator(t *testing.T, crash crash, spec v1alpha1.FluxSpec) *operator {
 	return o
 }
 
-// start starts the operator, which remembers nothing. What there is of pods its cache tells it at once.
+// start starts the operator, which remembers nothing. The pods that exist are in its cache at once.
 func (o *operator) start() {
 	o.requests.down = false
 	o.fluxes = NewFluxReconciler(o.cached, o.direct, o.events, o.clock)
@@ -165,7 +165,7 @@ func (o *operator) start() {
 	}
 }
 
-// settle makes passes of both controllers until there is nothing more to do. One that fails is the end of the
+// settle reconciles with both controllers until there is nothing more to do. One that fails is the end of the
 // operator: the next makes them all again.
 func (o *operator) settle() {
 	o.t.Helper()
@@ -208,7 +208,7 @@ func (o *operator) run() {
 	o.Expect(conditionOf(fetch[v1alpha1.Flux](o.bees).Status.Conditions, v1alpha1.ConditionRunning).Status).To(Equal(metav1.ConditionTrue))
 }
 
-// endJob plays Kubernetes: rank 0 has ended, and the Job controller says what that means.
+// endJob simulates Kubernetes: rank 0 has ended, and the Job controller says what that means.
 func (o *operator) endJob(exitCode int32, kind batchv1.JobConditionType, reason string) {
 	o.t.Helper()
 	o.terminate(0, exitCode, "last words")

@@ -59,7 +59,7 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	b.Expect(b.setup().ResourceVersion).To(Equal(version), "a retry that fails in another way is not written")
 
 	b.forget()
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 }
 
@@ -98,7 +98,7 @@ func TestSuspensionThatFailsIsReported(t *testing.T) {
 func TestUnreadJobIsNoFailure(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	b.pass()
+	b.reconcile()
 	b.clock.Step(startupTimeout)
 	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

@@ -22,16 +22,16 @@ func TestPodsWithoutAnOwnerAreWaitedFor(t *testing.T) {
 	pod.OwnerReferences = nil
 	b.Expect(b.client.Update(b.ctx, pod)).To(Succeed())
 	b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
 
 	b.restart()
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
 	b.Expect(b.jobs()).To(BeEmpty(), "two attempts would run at once")
 
 	b.suspend()
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 }
 
@@ -54,7 +54,7 @@ func TestLaunchAsksTheFlux(t *testing.T) {
 			b := newBees(t, fluxOf(1))
 			change(&b.flux.Status, b.setup())
 			b.Expect(b.client.Status().Update(b.ctx, b.flux)).To(Succeed())
-			b.pass()
+			b.reconcile()
 			b.expectNothing()
 			b.Expect(b.setup().Spec.Launch).To(BeNil())
 			configured := conditionOf(b.setup().Status.Conditions, v1alpha1.ConditionConfigured)
@@ -67,7 +67,7 @@ func TestLaunchAsksTheFlux(t *testing.T) {
 func TestJobIsDeletedOnlyAsItWasObserved(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	b.pass()
+	b.reconcile()
 	b.startPods()
 	b.clock.Step(startupTimeout)
 	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
@@ -89,7 +89,7 @@ func TestRankZeroDecides(t *testing.T) {
 		b.terminate(0, 0, "")
 		b.terminate(1, 1, "")
 		b.judge(batchv1.JobFailureTarget, reason)
-		b.pass()
+		b.reconcile()
 		b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	}
 }
@@ -103,11 +103,11 @@ func TestEachAttemptHasItsOwnFiles(t *testing.T) {
 	secret := b.secret()
 	b.terminate(0, 1, "")
 	b.failJob()
-	b.pass()
+	b.reconcile()
 	b.restart()
-	b.pass()
+	b.reconcile()
 	b.collect()
-	b.pass()
+	b.reconcile()
 	b.Expect(b.configMap().UID).NotTo(Equal(files.UID))
 	b.Expect(b.secret().Data).NotTo(Equal(secret.Data))
 }
@@ -121,7 +121,7 @@ func TestConfigHashIsThatOfTheJob(t *testing.T) {
 	job := b.job()
 	metav1.SetMetaDataAnnotation(&job.ObjectMeta, annotationConfigHash, "of-an-older-version")
 	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
-	b.Expect(b.pass().Status.ConfigHash).To(Equal("of-an-older-version"))
+	b.Expect(b.reconcile().Status.ConfigHash).To(Equal("of-an-older-version"))
 
 	// Its ConfigMap is lost, and this version would write other files.
 	b.Expect(b.client.Delete(b.ctx, b.configMap())).To(Succeed())
@@ -135,9 +135,9 @@ func TestConfigHashIsThatOfTheJob(t *testing.T) {
 	b.failJob()
 	_, _ = b.try()
 	b.restart()
-	b.pass()
+	b.reconcile()
 	b.collect()
-	b.Expect(b.pass().Status.ConfigHash).To(Equal(b.job().Annotations[annotationConfigHash]))
+	b.Expect(b.reconcile().Status.ConfigHash).To(Equal(b.job().Annotations[annotationConfigHash]))
 	b.Expect(b.configMap().Data).To(Equal(clusterOf(b.setup()).Files()))
 }
 
@@ -151,12 +151,12 @@ func TestJobThatIsChangedEndsTheAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBees(t, fluxOf(1))
-			b.pass()
+			b.reconcile()
 			b.startPods()
 			job := b.job()
 			change(&job.Spec)
 			b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
-			b.pass()
+			b.reconcile()
 			b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobChanged)
 			b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
 		})
@@ -168,10 +168,10 @@ func TestJobThatIsChangedEndsTheAttempt(t *testing.T) {
 func TestLostSecretIsReported(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(2))
-	b.pass()
+	b.reconcile()
 	b.startPods()
 	b.Expect(b.client.Delete(b.ctx, b.secret())).To(Succeed())
-	b.pass()
+	b.reconcile()
 	b.Expect(b.secret()).To(BeNil())
 	b.clock.Step(startupTimeout)
 	_, _ = b.try()

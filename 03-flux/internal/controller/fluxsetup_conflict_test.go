@@ -20,7 +20,7 @@ const startupTimeout = defaultStartupTimeout * time.Second
 
 // foreigners are objects of the name that are not ours. Nothing in them is in conflict with what ours would be,
 // so that a server-side apply would add to them.
-func foreigners(b *bees) map[string]client.Object {
+func notOwnedObjects(b *bees) map[string]client.Object {
 	meta := metav1.ObjectMeta{Name: "bees-1", Namespace: b.namespace}
 	service := metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}
 	return map[string]client.Object{
@@ -31,18 +31,18 @@ func foreigners(b *bees) map[string]client.Object {
 	}
 }
 
-func TestForeignObjectIsANameConflictAndUntouched(t *testing.T) {
+func TestObjectNotOwnedIsANameConflictAndUntouched(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Secret", "ConfigMap", "Service", "Job"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := newBees(t, fluxOf(1))
-			foreign := foreigners(b)[kind]
-			b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+			other := notOwnedObjects(b)[kind]
+			b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 
 			result, err := b.try()
 			message := b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			b.Expect(message).To(Equal(kind + " " + foreign.GetName() + " exists and is not owned by this FluxSetup: it is left unchanged"))
+			b.Expect(message).To(Equal(kind + " " + other.GetName() + " exists and is not owned by this FluxSetup: it is left unchanged"))
 			b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 			if kind == "Secret" {
 				b.Expect(err).To(MatchError(errNotWatched), "it is retried: no event says that it is gone")
@@ -55,12 +55,12 @@ func TestForeignObjectIsANameConflictAndUntouched(t *testing.T) {
 			}
 			b.Expect(b.setup().Spec.Launch.JobUID).To(BeEmpty())
 
-			live := foreign.DeepCopyObject().(client.Object)
-			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(foreign), live)).To(Succeed())
-			b.Expect(live.GetResourceVersion()).To(Equal(foreign.GetResourceVersion()), "not a field of it changed")
+			live := other.DeepCopyObject().(client.Object)
+			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(other), live)).To(Succeed())
+			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "not a field of it changed")
 
-			b.Expect(b.client.Delete(b.ctx, foreign, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-			b.pass()
+			b.Expect(b.client.Delete(b.ctx, other, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			b.reconcile()
 			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 			b.Expect(metav1.IsControlledBy(b.job(), b.setup())).To(BeTrue())
 		})
@@ -73,8 +73,8 @@ func TestNameConflictThatLastsIsAFailure(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := newBees(t, fluxOf(1))
-			foreign := foreigners(b)[kind]
-			b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+			other := notOwnedObjects(b)[kind]
+			b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 			_, _ = b.try()
 			b.clock.Step(startupTimeout - time.Second)
 			_, _ = b.try()
@@ -82,20 +82,20 @@ func TestNameConflictThatLastsIsAFailure(t *testing.T) {
 			b.clock.Step(time.Second)
 			_, _ = b.try()
 			message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
-			b.Expect(message).To(HavePrefix("the quorum was not reached within 300 s: " + kind + " " + foreign.GetName() + " exists"))
+			b.Expect(message).To(HavePrefix("the quorum was not reached within 300 s: " + kind + " " + other.GetName() + " exists"))
 			result, err := b.try()
 			b.Expect(err).NotTo(HaveOccurred())
 			b.Expect(result.RequeueAfter).To(BeZero())
 
-			live := foreign.DeepCopyObject().(client.Object)
-			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(foreign), live)).To(Succeed())
-			b.Expect(live.GetResourceVersion()).To(Equal(foreign.GetResourceVersion()), "not a field of it changed")
+			live := other.DeepCopyObject().(client.Object)
+			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(other), live)).To(Succeed())
+			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "not a field of it changed")
 		})
 	}
 }
 
-// A foreign object came into being after the cache said "absent". The next pass, which sees it, reports it.
-func TestForeignObjectIsNotSeizedInARace(t *testing.T) {
+// An object that is not owned was created after the cache said "absent". The next reconciliation, which sees it, reports it.
+func TestObjectNotOwnedIsNotAdoptedInARace(t *testing.T) {
 	t.Parallel()
 	for kind, behind := range map[string]func(*bees) client.Client{
 		"ConfigMap": func(b *bees) client.Client { return stale[corev1.ConfigMap](b, "bees-1") },
@@ -106,60 +106,60 @@ func TestForeignObjectIsNotSeizedInARace(t *testing.T) {
 			t.Parallel()
 			b := newBees(t, fluxOf(1))
 			b.reconciler = b.newReconciler(behind(b))
-			foreign := foreigners(b)[kind]
-			b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+			other := notOwnedObjects(b)[kind]
+			b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 			_, _ = b.try()
-			live := foreign.DeepCopyObject().(client.Object)
-			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(foreign), live)).To(Succeed())
-			b.Expect(live.GetResourceVersion()).To(Equal(foreign.GetResourceVersion()), "not a field of it changed")
+			live := other.DeepCopyObject().(client.Object)
+			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(other), live)).To(Succeed())
+			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "not a field of it changed")
 			b.forget()
-			b.pass()
+			b.reconcile()
 			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 		})
 	}
 }
 
-// The cache says that the Service is ours, and by the time of the apply the name is a stranger's.
-func TestForcedApplyDoesNotFallOnAnotherService(t *testing.T) {
+// The cache says that the Service is ours, and at the time of the apply another object has the name.
+func TestForcedApplyIsBoundToTheUID(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	b.pass()
+	b.reconcile()
 	service := fetch[corev1.Service](b)
 	service.Spec.PublishNotReadyAddresses = false
 	b.Expect(b.client.Update(b.ctx, service)).To(Succeed())
 	behind := stale[corev1.Service](b, "bees")
 	b.Expect(b.client.Delete(b.ctx, service)).To(Succeed())
-	foreign := foreigners(b)["Service"]
-	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+	other := notOwnedObjects(b)["Service"]
+	b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 
 	b.reconciler = b.newReconciler(behind)
 	_, _ = b.try()
-	b.Expect(fetch[corev1.Service](b)).To(Equal(foreign), "not a field of it changed")
+	b.Expect(fetch[corev1.Service](b)).To(Equal(other), "not a field of it changed")
 }
 
-func TestServiceIsPutRight(t *testing.T) {
+func TestDriftIsCorrected(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	b.pass()
+	b.reconcile()
 	service := fetch[corev1.Service](b)
 	ours := service.DeepCopy()
 	service.Spec.Selector = map[string]string{"wrong": "pods"}
 	service.Spec.PublishNotReadyAddresses = false
 	service.Labels["another"] = "label"
 	b.Expect(b.client.Update(b.ctx, service)).To(Succeed())
-	b.pass()
+	b.reconcile()
 	service = fetch[corev1.Service](b)
 	b.Expect(service.Spec).To(Equal(ours.Spec))
 	b.Expect(service.Labels).To(HaveKey("another"), "what other writers add is theirs")
 	version := service.ResourceVersion
-	b.pass()
+	b.reconcile()
 	b.Expect(fetch[corev1.Service](b).ResourceVersion).To(Equal(version))
 
 	// What another writer has deleted is created again.
 	files := b.configMap()
 	b.Expect(b.client.Delete(b.ctx, service)).To(Succeed())
 	b.Expect(b.client.Delete(b.ctx, files)).To(Succeed())
-	b.pass()
+	b.reconcile()
 	b.Expect(fetch[corev1.Service](b).Spec.Selector).To(Equal(ours.Spec.Selector))
 	b.Expect(b.configMap().Data).To(Equal(files.Data))
 	b.Expect(metav1.IsControlledBy(b.configMap(), b.job())).To(BeTrue())
@@ -196,14 +196,14 @@ func TestNotOwned(t *testing.T) {
 			setup.OwnerReferences = own(b.flux, &setup.OwnerReferences[0])
 			b.Expect(b.client.Create(b.ctx, setup)).To(Succeed())
 
-			b.pass()
+			b.reconcile()
 			for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured, v1alpha1.ConditionQuorumReached} {
 				b.expect(kind, metav1.ConditionFalse, v1alpha1.ReasonNotOwned)
 			}
 			b.Expect(b.setup().Spec.Launch).To(BeNil())
 			b.expectNothing()
 			version := b.setup().ResourceVersion
-			b.Expect(b.pass().ResourceVersion).To(Equal(version))
+			b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
 		})
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// failJob plays the Job controller, which has seen a pod fail.
+// failJob simulates the Job controller after a pod has failed.
 func (b *bees) failJob() {
 	b.t.Helper()
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
@@ -27,14 +27,14 @@ func TestCommandFails(t *testing.T) {
 	b := newBees(t, fluxOf(2))
 	b.running()
 	b.terminate(0, 3, "the end of the output\n")
-	version := b.pass().ResourceVersion
+	version := b.reconcile().ResourceVersion
 	b.clock.Step(time.Second)
-	b.Expect(b.pass().ResourceVersion).NotTo(Equal(version), "one broker less is ready")
+	b.Expect(b.reconcile().ResourceVersion).NotTo(Equal(version), "one broker less is ready")
 	setup := b.setup()
 	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil(), "the Job controller has the word")
 
 	b.failJob()
-	setup = b.pass()
+	setup = b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonCommandFailed)
 	b.Expect(message).To(Equal("rank 0 (pod " + b.pod(0).Name + ") ended with exit code 3: the end of the output"))
 	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(3))))
@@ -42,11 +42,11 @@ func TestCommandFails(t *testing.T) {
 	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "pods and logs are kept")
 	version = setup.ResourceVersion
 	b.clock.Step(time.Hour)
-	b.Expect(b.pass().ResourceVersion).To(Equal(version))
+	b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
 }
 
 // A follower is deleted, and the Job controller deletes the leader with the end of the output. The pod watch has
-// heard it.
+// reported it.
 func TestFollowerLost(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(2))
@@ -65,7 +65,7 @@ func TestFollowerLost(t *testing.T) {
 	b.deletePod(0)
 	b.terminate(0, 143, "node failure on "+follower)
 	b.remove(0)
-	setup := b.pass()
+	setup := b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
 	b.Expect(message).To(Equal("rank 1 (pod " + follower + ") ended with exit code 143, because it was deleted; " +
 		"rank 0 (pod " + leader + ") ended with exit code 143, because it was deleted: node failure on " + follower))
@@ -74,14 +74,14 @@ func TestFollowerLost(t *testing.T) {
 }
 
 // The operator was down when the leader ended, and the pod is gone.
-func TestLastWordsThatNobodyHeard(t *testing.T) {
+func TestEndOfRankZeroThatWasNotObserved(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(2))
 	b.running()
 	b.terminate(1, 137, "")
 	b.clock.Step(2 * time.Second)
 	b.failJob()
-	b.terminate(0, 143, "never heard")
+	b.terminate(0, 143, "never observed")
 	b.remove(0)
 	b.forget()
 
@@ -89,21 +89,21 @@ func TestLastWordsThatNobodyHeard(t *testing.T) {
 	b.Expect(err).NotTo(HaveOccurred())
 	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "the watch may yet tell")
 	b.clock.Step(terminationTimeout)
-	setup := b.pass()
+	setup := b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
 	b.Expect(message).To(Equal("rank 1 (pod " + b.pod(1).Name + ") ended with exit code 137; LogUnavailable: the end of rank 0 was not observed"))
 	b.Expect(setup.Status.ExitCode).To(BeNil())
 }
 
 // The operator was down when the leader ended, and the pod is still there: nothing is lost.
-func TestLastWordsAfterARestartOfTheOperator(t *testing.T) {
+func TestEndOfRankZeroAfterARestartOfTheOperator(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
 	b.running()
 	b.terminate(0, 127, "no such program")
 	b.failJob()
 	b.forget()
-	b.pass()
+	b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonCommandFailed)
 	b.Expect(message).To(HaveSuffix("ended with exit code 127: no such program"))
 }
@@ -116,18 +116,18 @@ func TestDeadline(t *testing.T) {
 	b.running()
 	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(HaveValue(Equal(int64(60))))
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.ActiveDeadlineSeconds = nil })
-	b.pass()
+	b.reconcile()
 	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(BeNil())
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.ActiveDeadlineSeconds = new(int64(90)) })
-	b.pass()
+	b.reconcile()
 	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(HaveValue(Equal(int64(90))))
 	version := b.job().ResourceVersion
-	b.pass()
+	b.reconcile()
 	b.Expect(b.job().ResourceVersion).To(Equal(version))
 
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonDeadlineExceeded)
 	b.terminate(0, 143, "as far as it got")
-	b.pass()
+	b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonDeadlineExceeded)
 	b.Expect(message).To(HavePrefix("activeDeadlineSeconds (90) was exceeded; rank 0 "))
 	b.Expect(message).To(HaveSuffix("ended with exit code 143: as far as it got"))
@@ -137,7 +137,7 @@ func TestDeadline(t *testing.T) {
 func TestQuorumNotReachedInTime(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(2))
-	b.pass()
+	b.reconcile()
 	b.startPods()
 	b.kubelet(0, func(pod *corev1.Pod) {
 		makeReady(pod)
@@ -170,17 +170,17 @@ func TestQuorumNotReachedInTime(t *testing.T) {
 	b.Expect(b.job().DeletionTimestamp).To(BeNil())
 
 	b.forget()
-	b.pass()
+	b.reconcile()
 	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
 	b.terminate(0, 143, "quorum delayed: waiting for bees-1-1 (rank 1)")
-	setup := b.pass()
+	setup := b.reconcile()
 	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(143))))
 	said := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled)
 	b.Expect(said).To(HavePrefix(message + "; rank 0 "))
 	b.Expect(said).To(HaveSuffix("quorum delayed: waiting for bees-1-1 (rank 1)"))
 	b.collect()
 	version := setup.ResourceVersion
-	b.Expect(b.pass().ResourceVersion).To(Equal(version))
+	b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
 	b.Expect(b.job()).To(BeNil(), "it is never made again")
 }
 
@@ -191,10 +191,10 @@ func TestStartupTimeoutEndsWithTheQuorum(t *testing.T) {
 	spec := fluxOf(3)
 	spec.MinSize = new(int32(2))
 	b := newBees(t, spec)
-	b.pass()
+	b.reconcile()
 	b.startPods(0, 1)
 	b.ready(0, 1)
-	setup := b.pass()
+	setup := b.reconcile()
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 	b.Expect(setup.Status.ReadyRanks).To(Equal(int32(2)))
 
@@ -216,22 +216,22 @@ func TestPodsThatRemainAreAFailure(t *testing.T) {
 	b.running()
 	b.terminate(0, 1, "")
 	b.failJob()
-	b.pass()
+	b.reconcile()
 	b.restart()
-	b.pass()
+	b.reconcile()
 	pod := b.pod(0).Name
 	job := b.job()
 	job.Finalizers = nil
 	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
 	b.clock.Step(startupTimeout)
-	b.pass()
+	b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodsRemain)
 	b.Expect(message).To(Equal("the quorum was not reached within 300 s: Pod " + pod + " of an earlier attempt still exists"))
 	b.Expect(b.job()).To(BeNil())
 }
 
 // The API server will not have the Job.
-func TestRefusedJob(t *testing.T) {
+func TestRejectedJob(t *testing.T) {
 	t.Parallel()
 	spec := fluxOf(1)
 	spec.Template = &v1alpha1.PodTemplate{VolumeMounts: []corev1.VolumeMount{{Name: "no-such-volume", MountPath: "/data"}}}

@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -50,7 +49,7 @@ func TestReconcilersAtOnceMakeOneJob(t *testing.T) {
 		})
 	}
 	all.Wait()
-	setup := b.pass()
+	setup := b.reconcile()
 	b.Expect(made.Load()).To(Equal(int32(1)))
 	b.Expect(b.jobs()).To(HaveLen(1))
 	b.Expect(b.job().Annotations).To(HaveKeyWithValue(annotationStarted, "true"))
@@ -62,7 +61,7 @@ func TestLaunchDoesNotTrustTheCache(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
 	noSetup, noJob := stale[v1alpha1.FluxSetup](b, "bees"), staleJobs(b)
-	setup, job := b.pass(), b.job()
+	setup, job := b.reconcile(), b.job()
 	for name, c := range map[string]client.Client{"FluxSetup": noSetup, "Job": noJob} {
 		b.reconciler = b.newReconciler(c)
 		_, err := b.try()
@@ -77,19 +76,19 @@ func TestJobLost(t *testing.T) {
 	b := newBees(t, fluxOf(1))
 	b.running()
 	b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-	setup := b.pass()
+	setup := b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
 	b.Expect(message).To(ContainSubstring(setup.Spec.Launch.JobUID))
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonJobLost)
 
 	b.forget()
-	b.pass()
+	b.reconcile()
 	b.Expect(b.job()).To(BeNil(), "it is never created again")
 
 	// Nor if a Job of its name is created late, or by hand: it does not run, and is deleted.
 	forged := desiredJob(setup)
 	b.Expect(b.client.Create(b.ctx, forged)).To(Succeed())
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
 	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeTrue()))
 	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
@@ -114,101 +113,25 @@ func TestJobDeletedBeforeItIsRecordedIsCreatedAgain(t *testing.T) {
 	b.Expect(b.client.Delete(b.ctx, first, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	b.collectFiles(first)
 	b.forget()
-	setup := b.pass()
+	setup := b.reconcile()
 	b.Expect(b.job().UID).NotTo(Equal(first.UID))
 	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
 	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
-}
-
-// A replica of the operator that is not the leader any more sends what it had decided, when the next attempt runs.
-func TestLateWritesOfAnEarlierAttempt(t *testing.T) {
-	t.Parallel()
-	b := newBees(t, fluxOf(1))
-	first := b.setup()
-	b.running()
-	firstJob := b.job()
-	b.terminate(0, 1, "")
-	b.failJob()
-	b.pass()
-	b.restart()
-	b.pass()
-	b.collect()
-	b.pass()
-	b.Expect(b.job().Name).To(Equal("bees-2"))
-	second := b.job()
-
-	// 1. The creation of the Job succeeds. It does not run, and the next reconciliation deletes it.
-	late := desiredJob(first)
-	b.Expect(b.client.Create(b.ctx, late)).To(Succeed())
-	// 2. The record is rejected, and 3. so is the start.
-	b.Expect(b.reconciler.record(b.ctx, first, &setupObservation{now: b.clock.Now(), job: late}, true)).To(MatchError(apierrors.IsConflict, "is a Conflict"))
-	stale := firstJob.DeepCopy()
-	stale.Spec.Suspend, stale.Annotations[annotationStarted] = new(true), "false"
-	b.Expect(b.reconciler.start(b.ctx, stale)).To(MatchError(errStale))
-
-	b.pass()
-	jobs := b.jobs()
-	b.Expect(jobs).To(HaveLen(2))
-	b.Expect(jobs[0].Spec.Suspend).To(HaveValue(BeTrue()))
-	b.Expect(jobs[0].DeletionTimestamp).NotTo(BeNil())
-	b.Expect(jobs[1]).To(Equal(*second), "the present attempt goes on")
-	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-}
-
-// The name of a Job is what it is known by: without its labels it is the attempt's all the same.
-func TestJobWithoutItsLabelsIsKnown(t *testing.T) {
-	t.Parallel()
-	b := newBees(t, fluxOf(1))
-	late := desiredJob(b.setup())
-	late.Labels = map[string]string{labelAttempt: "none"}
-	b.Expect(b.client.Create(b.ctx, late)).To(Succeed())
-	setup := b.pass()
-	b.Expect(b.jobs()).To(HaveLen(1))
-	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(late.UID)))
-	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
-}
-
-// A Job that is recorded and was not started is started; one that was started is not resumed.
-func TestJobIsStartedOnce(t *testing.T) {
-	t.Parallel()
-	b := newBees(t, fluxOf(1))
-	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if _, ok := object.(*batchv1.Job); ok {
-				return errCrash
-			}
-			return c.Patch(ctx, object, patch, opts...)
-		},
-	}))
-	_, err := b.try()
-	b.Expect(err).To(MatchError(errCrash))
-	b.Expect(b.setup().Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
-	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeTrue()))
-	unstarted := b.job()
-	b.forget()
-	b.pass()
-	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
-
-	job := b.job()
-	job.Spec.Suspend = new(true)
-	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
-	b.Expect(b.reconciler.start(b.ctx, unstarted)).To(MatchError(errStale), "a late start")
-	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeTrue()))
 }
 
 // The cache still shows an attempt as it began, and it has failed since, for want of a name. It is not begun.
 func TestEndIsReadPastTheCacheBeforeALaunch(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	foreign := foreigners(b)["Job"]
-	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
-	b.pass()
+	other := notOwnedObjects(b)["Job"]
+	b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
+	b.reconcile()
 	behind := stale[v1alpha1.FluxSetup](b, "bees")
 	b.clock.Step(startupTimeout)
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
 
-	b.Expect(b.client.Delete(b.ctx, foreign, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	b.Expect(b.client.Delete(b.ctx, other, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	b.reconciler = b.newReconciler(behind)
 	_, err := b.try()
 	b.Expect(err).To(MatchError(errStale))
@@ -223,11 +146,11 @@ func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
 	b.terminate(1, 137, "")
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 	b.terminate(0, 143, "")
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
 
 	b.restart()
-	setup := b.pass()
+	setup := b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil(), "that was the attempt before")
@@ -243,12 +166,12 @@ func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
 	job.Finalizers = nil
 	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
 	b.remove(0)
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
 	b.Expect(b.job()).To(BeNil())
 
 	b.remove(1)
-	setup = b.pass()
+	setup = b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	b.Expect(b.job().UID).NotTo(Equal(first.UID))
 	b.Expect(b.job().Labels).To(HaveKeyWithValue(labelAttempt, "2"))
@@ -264,11 +187,11 @@ func TestStaleFluxSetupDoesNotEndANewerAttempt(t *testing.T) {
 	first := stale[v1alpha1.FluxSetup](b, "bees")
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend = true })
 	suspended := stale[v1alpha1.FluxSetup](b, "bees")
-	b.pass()
+	b.reconcile()
 	b.collect()
-	b.pass()
+	b.reconcile()
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend, spec.Attempt = false, 2 })
-	b.pass()
+	b.reconcile()
 	setup, job, secret := b.setup(), b.job(), b.secret()
 	b.Expect(job.Labels).To(HaveKeyWithValue(labelAttempt, "2"))
 
@@ -291,16 +214,16 @@ func TestPodsOfAnEarlierFluxSetupAreWaitedFor(t *testing.T) {
 	b.Expect(b.client.Delete(b.ctx, b.setup())).To(Succeed())
 	b.flux = b.makeFlux(fluxOf(1))
 	b.applySetup(firstSetup(b.flux))
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
 	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "that is left to the garbage collector")
 
 	for _, dependent := range []client.Object{b.job(), b.secret(), b.configMap(), fetch[corev1.Service](b)} {
 		b.Expect(b.client.Delete(b.ctx, dependent, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	}
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
 	b.remove(0)
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 }

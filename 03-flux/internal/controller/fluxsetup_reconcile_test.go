@@ -18,7 +18,7 @@ func TestCreateToComplete(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(2))
 
-	setup := b.pass()
+	setup := b.reconcile()
 	b.expect(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonOwned)
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
@@ -37,21 +37,21 @@ func TestCreateToComplete(t *testing.T) {
 	b.startPods()
 	b.ready(1)
 	b.clock.Step(time.Second)
-	setup = b.pass()
+	setup = b.reconcile()
 	b.Expect(setup.Status.ReadyRanks).To(Equal(int32(1)))
 	b.Expect(setup.Status.LeaderPod).To(Equal(b.pod(0).Name))
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 
 	b.ready(0)
-	setup = b.pass()
+	setup = b.reconcile()
 	b.Expect(setup.Status.ReadyRanks).To(Equal(int32(2)))
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 
 	b.terminate(0, 0, "")
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
-	setup = b.pass()
+	setup = b.reconcile()
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 	b.Expect(setup.Status.ExitCode).To(HaveValue(BeZero()))
@@ -61,7 +61,7 @@ func TestCreateToComplete(t *testing.T) {
 	version := setup.ResourceVersion
 	b.clock.Step(time.Hour)
 	b.forget()
-	b.Expect(b.pass().ResourceVersion).To(Equal(version), "nothing is written at rest, nor after a restart of the operator")
+	b.Expect(b.reconcile().ResourceVersion).To(Equal(version), "nothing is written in steady state, nor after a restart of the operator")
 	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "what has ended by itself is kept")
 }
 
@@ -69,11 +69,11 @@ func TestCreateToComplete(t *testing.T) {
 func TestCommandShorterThanAProbe(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	b.pass()
+	b.reconcile()
 	b.startPods()
 	b.terminate(0, 0, "")
 	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 }
@@ -81,25 +81,25 @@ func TestCommandShorterThanAProbe(t *testing.T) {
 func TestCertificateIsNeverMadeAgainWhileTheJobIsThere(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(2))
-	b.pass()
+	b.reconcile()
 	b.startPods()
 	secret := b.secret()
 	b.Expect(secret.Immutable).To(HaveValue(BeTrue()))
 	b.Expect(secret.Data).To(HaveKey(broker.CertificateFile))
 	b.Expect(b.client.Delete(b.ctx, secret)).To(Succeed())
-	b.pass()
+	b.reconcile()
 	b.forget()
-	b.pass()
+	b.reconcile()
 	b.Expect(b.secret()).To(BeNil())
 
 	// The next attempt begins from clean, and has one of its own.
 	b.terminate(1, 1, "")
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 	b.restart()
-	b.pass()
+	b.reconcile()
 	b.Expect(b.secret()).To(BeNil(), "the old Job still exists")
 	b.collect()
-	b.pass()
+	b.reconcile()
 	b.Expect(b.secret().Data).NotTo(Equal(secret.Data))
 }
 
@@ -107,7 +107,7 @@ func TestCertificateIsNeverMadeAgainWhileTheJobIsThere(t *testing.T) {
 func TestReadyRanksArePaced(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(3))
-	b.pass()
+	b.reconcile()
 	b.startPods()
 	b.ready(1)
 	b.clock.Step(400 * time.Millisecond)
@@ -117,10 +117,10 @@ func TestReadyRanksArePaced(t *testing.T) {
 	b.Expect(b.setup().Status.ReadyRanks).To(BeZero())
 
 	b.clock.Step(600 * time.Millisecond)
-	b.Expect(b.pass().Status.ReadyRanks).To(Equal(int32(1)))
+	b.Expect(b.reconcile().Status.ReadyRanks).To(Equal(int32(1)))
 	b.ready(2)
-	b.Expect(b.pass().Status.ReadyRanks).To(Equal(int32(1)))
+	b.Expect(b.reconcile().Status.ReadyRanks).To(Equal(int32(1)))
 	b.ready(0)
-	b.Expect(b.pass().Status.ReadyRanks).To(Equal(int32(3)))
+	b.Expect(b.reconcile().Status.ReadyRanks).To(Equal(int32(3)))
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 }

@@ -59,7 +59,7 @@ func TestEndOfAFailedJob(t *testing.T) {
 			reason:   v1alpha1.ReasonPodNotStarted, exitCode: new(int32(143)),
 			message: "rank 1 (pod bees-1) did not start (StartError): no /bin/sh; rank 0 (pod bees-0) ended with exit code 143, because it was deleted",
 		},
-		"nobody saw anything": {
+		"nothing was observed": {
 			reason: v1alpha1.ReasonBrokerFailed, message: "a broker was lost, and it was not observed which: so it says" + unseen,
 		},
 		"the deadline": {
@@ -110,7 +110,7 @@ func TestLeaderIsWaitedFor(t *testing.T) {
 	g.Expect(end.message).To(ContainSubstring(v1alpha1.LogUnavailable))
 
 	// It was only late: what it said is added, and stays.
-	status := v1alpha1.FluxSetupStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionFailed, Message: "lost; " + v1alpha1.LogUnavailable + ": nobody saw"}}}
+	status := v1alpha1.FluxSetupStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionFailed, Message: "lost; " + v1alpha1.LogUnavailable + ": not observed"}}}
 	makeTerminated(&leader, 143, "at last", second(26))
 	for range 2 {
 		addTermination(&status, endOfPod(&leader, false))

@@ -20,7 +20,7 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// bees is one FluxSetup, "bees", in a world of its own, with what a test needs to play all others: the Flux
+// bees is one FluxSetup, "bees", in a world of its own, with what a test needs to simulate all others: the Flux
 // controller, the Job controller, the garbage collector and the kubelets.
 type bees struct {
 	*world
@@ -61,7 +61,7 @@ func (b *bees) applySetup(setup *v1alpha1.FluxSetup) {
 	b.Expect(b.client.Apply(b.ctx, configurationOf(setup), client.FieldOwner(fluxFieldOwner), client.ForceOwnership)).To(Succeed())
 }
 
-// change plays the Flux controller, which changes the FluxSetup.
+// change simulates the Flux controller, which changes the FluxSetup.
 func (b *bees) change(mutate func(*v1alpha1.FluxSetupSpec)) {
 	b.t.Helper()
 	setup := b.setup()
@@ -74,7 +74,7 @@ func (b *bees) change(mutate func(*v1alpha1.FluxSetupSpec)) {
 	b.applySetup(next)
 }
 
-// restart plays the Flux controller, which begins the next attempt.
+// restart simulates the Flux controller, which begins the next attempt.
 func (b *bees) restart() {
 	b.t.Helper()
 	b.change(func(spec *v1alpha1.FluxSetupSpec) {
@@ -87,15 +87,15 @@ func (b *bees) try() (ctrl.Result, error) {
 	return b.reconciler.Reconcile(b.ctx, ctrl.Request{NamespacedName: b.key("bees")})
 }
 
-// pass makes one pass, which must not fail, and returns the FluxSetup after it.
-func (b *bees) pass() *v1alpha1.FluxSetup {
+// reconcile reconciles once, which must not fail, and returns the FluxSetup after it.
+func (b *bees) reconcile() *v1alpha1.FluxSetup {
 	b.t.Helper()
 	_, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
 	return b.setup()
 }
 
-// forget plays a restart of the operator.
+// forget simulates a restart of the operator.
 func (b *bees) forget() { b.reconciler = b.newReconciler(b.client) }
 
 func (b *bees) setup() *v1alpha1.FluxSetup {
@@ -178,12 +178,12 @@ func (b *bees) expect(kind string, status metav1.ConditionStatus, reason string)
 // running brings an attempt to its quorum.
 func (b *bees) running() {
 	b.t.Helper()
-	b.pass()
+	b.reconcile()
 	b.startPods()
 	for rank := range b.pods() {
 		b.ready(rank)
 	}
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 }
 

@@ -27,7 +27,7 @@ func TestSuspendedBeforeItBegins(t *testing.T) {
 	spec := fluxOf(1)
 	spec.Suspend = true
 	b := newBees(t, spec)
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonOwned)
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
@@ -37,7 +37,7 @@ func TestSuspendedBeforeItBegins(t *testing.T) {
 	// The time for the start begins when it does.
 	b.clock.Step(2 * startupTimeout)
 	b.resume()
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 }
@@ -47,7 +47,7 @@ func TestSuspendedWhileRunningAndResumed(t *testing.T) {
 	b := newBees(t, fluxOf(2))
 	b.running()
 	b.suspend()
-	setup := b.pass()
+	setup := b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	b.Expect(setup.Status.ReadyRanks).To(BeZero())
@@ -59,19 +59,19 @@ func TestSuspendedWhileRunningAndResumed(t *testing.T) {
 	b.terminate(1, 143, "")
 	b.failJob()
 	b.clock.Step(2 * startupTimeout)
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 
 	b.collect()
-	setup = b.pass()
+	setup = b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
 	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
 	b.Expect(setup.Status.LeaderPod).To(BeEmpty())
 	b.expectNothing()
-	b.Expect(b.pass().ResourceVersion).To(Equal(setup.ResourceVersion), "nothing is written at rest")
+	b.Expect(b.reconcile().ResourceVersion).To(Equal(setup.ResourceVersion), "nothing is written in steady state")
 
 	b.resume()
-	setup = b.pass()
+	setup = b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 	b.Expect(setup.Spec.Launch.Attempt).To(Equal(int32(2)))
@@ -84,12 +84,12 @@ func TestTearDownAfterTheEnd(t *testing.T) {
 	b.running()
 	b.terminate(0, 0, "")
 	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
-	b.pass()
+	b.reconcile()
 	b.suspend()
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	b.collect()
-	setup := b.pass()
+	setup := b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
@@ -98,7 +98,7 @@ func TestTearDownAfterTheEnd(t *testing.T) {
 
 	b.clock.Step(time.Hour)
 	b.forget()
-	b.Expect(b.pass().ResourceVersion).To(Equal(setup.ResourceVersion))
+	b.Expect(b.reconcile().ResourceVersion).To(Equal(setup.ResourceVersion))
 	b.expectNothing()
 }
 
@@ -113,35 +113,35 @@ func TestEndInTheSecondOfASuspensionIsNotLost(t *testing.T) {
 	b.terminate(0, 0, "")
 	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	b.reconciler = b.newReconciler(behind)
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	b.Expect(b.job().DeletionTimestamp).To(BeNil())
 
 	b.forget()
-	b.pass()
+	b.reconcile()
 	b.collect()
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	b.expectNothing()
 }
 
 // A teardown takes away nothing of anybody else's.
-func TestTearDownLeavesForeignObjects(t *testing.T) {
+func TestTearDownLeavesWhatIsNotOwned(t *testing.T) {
 	t.Parallel()
 	spec := fluxOf(1)
 	spec.Suspend = true
 	b := newBees(t, spec)
-	foreign := foreigners(b)
-	for _, object := range foreign {
+	other := notOwnedObjects(b)
+	for _, object := range other {
 		b.Expect(b.client.Create(b.ctx, object)).To(Succeed())
 	}
-	b.pass()
+	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
-	b.Expect(b.job().ResourceVersion).To(Equal(foreign["Job"].GetResourceVersion()))
-	b.Expect(b.secret().ResourceVersion).To(Equal(foreign["Secret"].GetResourceVersion()))
-	b.Expect(b.configMap().ResourceVersion).To(Equal(foreign["ConfigMap"].GetResourceVersion()))
-	b.Expect(fetch[corev1.Service](b).ResourceVersion).To(Equal(foreign["Service"].GetResourceVersion()))
+	b.Expect(b.job().ResourceVersion).To(Equal(other["Job"].GetResourceVersion()))
+	b.Expect(b.secret().ResourceVersion).To(Equal(other["Secret"].GetResourceVersion()))
+	b.Expect(b.configMap().ResourceVersion).To(Equal(other["ConfigMap"].GetResourceVersion()))
+	b.Expect(fetch[corev1.Service](b).ResourceVersion).To(Equal(other["Service"].GetResourceVersion()))
 }
 
 // What is about to be deleted is left to the garbage collector.
@@ -165,7 +165,7 @@ func TestDeletedIsLeftAlone(t *testing.T) {
 			b := newBees(t, fluxOf(1))
 			remove(b)
 			version := b.setup().ResourceVersion
-			b.Expect(b.pass().ResourceVersion).To(Equal(version))
+			b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
 			b.expectNothing()
 		})
 	}

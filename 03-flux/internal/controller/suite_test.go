@@ -38,7 +38,7 @@ func init() {
 }
 
 // server is a real etcd and API server, shared by the tests of this package: each has a namespace of
-// its own. No controller of Kubernetes runs, so the tests play the ones they need.
+// its own. No controller of Kubernetes runs, so the tests simulate the ones they need.
 type server struct {
 	env      *envtest.Environment
 	auditLog string
@@ -118,7 +118,7 @@ func apiServer(t *testing.T) *server {
 	return s
 }
 
-// world is one test's namespace on the API server. A test calls Reconcile itself, and plays the controllers of
+// world is one test's namespace on the API server. A test calls Reconcile itself, and simulates the controllers of
 // Kubernetes that it needs.
 type world struct {
 	*WithT

@@ -65,14 +65,14 @@ func TestEndOfPod(t *testing.T) {
 		"failed":      {steps: []func(*corev1.Pod){terminated(3, 5), because("Error", " the end \n")}, at: 5, over: true, exitCode: new(int32(3)), story: "ended with exit code 3: the end"},
 		"ran out of memory": {steps: []func(*corev1.Pod){terminated(137, 5), because("OOMKilled", "")}, at: 5, over: true,
 			exitCode: new(int32(137)), story: "ended with exit code 137 (OOMKilled)"},
-		"told to end": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, at: 4, deleted: true, story: "was lost, because it was deleted"},
-		"ended as told": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(4)}, at: 4, over: true, deleted: true,
+		"deleted": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, at: 4, deleted: true, story: "was lost, because it was deleted"},
+		"ended because it was deleted": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(4)}, at: 4, over: true, deleted: true,
 			exitCode: new(int32(143)), story: "ended with exit code 143, because it was deleted"},
 		"ended, and deleted later": {steps: []func(*corev1.Pod){terminated(3, 3), deleted(4)}, at: 3, over: true,
 			exitCode: new(int32(3)), story: "ended with exit code 3"},
 		"done with, with the time of its deletion set anew": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(-4), doneWith}, at: 5, over: true, deleted: true,
 			exitCode: new(int32(143)), story: "ended with exit code 143, because it was deleted"},
-		"gone, and nobody saw it end": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, gone: true, at: 4, over: true, deleted: true,
+		"gone, and its end was not observed": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, gone: true, at: 4, over: true, deleted: true,
 			story: "was lost, because it was deleted"},
 		"the kubelet does not know": {steps: []func(*corev1.Pod){terminated(137, 5), because("ContainerStatusUnknown", "not located")}, at: 5, over: true,
 			story: "was lost (ContainerStatusUnknown): not located"},
@@ -80,7 +80,7 @@ func TestEndOfPod(t *testing.T) {
 			exitCode: new(int32(128)), unstarted: true, story: "did not start (StartError): no /bin/sh"},
 		"could not be run": {steps: []func(*corev1.Pod){terminated(127, 5), because("ContainerCannotRun", "no /bin/sh")}, at: 5, over: true,
 			exitCode: new(int32(127)), unstarted: true, story: "did not start (ContainerCannotRun): no /bin/sh"},
-		"refused by the kubelet": {steps: []func(*corev1.Pod){failedAsAWhole("OutOfcpu", "no room", 5)}, at: 5, over: true,
+		"rejected by the kubelet": {steps: []func(*corev1.Pod){failedAsAWhole("OutOfcpu", "no room", 5)}, at: 5, over: true,
 			unstarted: true, story: "did not start (OutOfcpu): no room"},
 		"evicted": {steps: []func(*corev1.Pod){failedAsAWhole("Evicted", "low on memory", 5)}, at: 5, over: true,
 			story: "was lost (Evicted): low on memory"},
@@ -110,34 +110,34 @@ func TestFirstToFail(t *testing.T) {
 	type steps = []func(*corev1.Pod)
 	for name, test := range map[string]struct {
 		leader, follower steps
-		// order is what the watch has told first: 0 the leader, 1 the follower; -1 if it was not there.
+		// order is what the watch has reported first: 0 the leader, 1 the follower; -1 if it was not there.
 		order int
 		// rank is who brought it about; -1 if that is not known.
 		rank int32
 	}{
-		"the command fails":                           {leader: steps{terminated(3, 9)}, rank: 0},
-		"the command fails, and a follower is ended":  {leader: steps{terminated(3, 9)}, follower: steps{terminated(143, 11), deleted(10)}, order: -1, rank: 0},
-		"the same, all in one second":                 {leader: steps{terminated(3, 10)}, follower: steps{terminated(143, 10), deleted(10)}, order: 0, rank: 0},
-		"the leader is killed":                        {leader: steps{terminated(137, 8)}, follower: steps{terminated(137, 21), deleted(11)}, order: -1, rank: 0},
-		"the leader is deleted":                       {leader: steps{terminated(129, 9), deleted(8)}, follower: steps{terminated(143, 11), deleted(10)}, order: -1, rank: 0},
-		"the leader is deleted, all in one second":    {leader: steps{terminated(129, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: 0, rank: 0},
-		"the leader is deleted, and followers end":    {leader: steps{terminated(129, 10), deleted(10)}, follower: steps{terminated(1, 10)}, order: 0, rank: 0},
-		"a leader alone is deleted":                   {leader: steps{terminated(129, 10), deleted(10)}, order: 0, rank: 0},
-		"the leader fails, followers after it":        {leader: steps{terminated(3, 7)}, follower: steps{terminated(1, 8)}, order: 1, rank: 0},
-		"the same trouble on all":                     {leader: steps{terminated(127, 9)}, follower: steps{terminated(127, 8)}, order: 1, rank: 0},
-		"a follower is deleted":                       {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{terminated(143, 9), deleted(8)}, order: -1, rank: 1},
-		"a follower is deleted, all in one second":    {leader: steps{terminated(143, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: 1, rank: 1},
-		"the same, and the watch was not there":       {leader: steps{terminated(143, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: -1, rank: -1},
-		"a follower is deleted, its pod is there":     {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{makeReady, deleted(8)}, order: -1, rank: 1},
-		"a follower is killed":                        {leader: steps{terminated(143, 9)}, follower: steps{terminated(137, 8)}, order: 0, rank: 1},
-		"a follower is killed, in the same second":    {leader: steps{terminated(1, 9)}, follower: steps{terminated(137, 9)}, order: 0, rank: 1},
-		"a follower is evicted":                       {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{failedAsAWhole("Evicted", "", 8)}, order: -1, rank: 1},
-		"both end by the same signal":                 {leader: steps{terminated(143, 9)}, follower: steps{terminated(143, 9), deleted(8)}, order: 1, rank: 1},
-		"the command succeeds, and a follower not":    {leader: steps{terminated(0, 8)}, follower: steps{terminated(1, 9)}, rank: 1},
-		"the command succeeds, and nobody saw why":    {leader: steps{terminated(0, 8)}, rank: -1},
-		"a follower fails, and nobody saw the leader": {follower: steps{terminated(1, 9)}, order: -1, rank: 1},
-		"nobody saw anything":                         {rank: -1},
-		"all were ended, nobody saw why":              {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{terminated(143, 11), deleted(10)}, order: -1, rank: -1},
+		"the command fails":                                 {leader: steps{terminated(3, 9)}, rank: 0},
+		"the command fails, and a follower is ended":        {leader: steps{terminated(3, 9)}, follower: steps{terminated(143, 11), deleted(10)}, order: -1, rank: 0},
+		"the same, all in one second":                       {leader: steps{terminated(3, 10)}, follower: steps{terminated(143, 10), deleted(10)}, order: 0, rank: 0},
+		"the leader is killed":                              {leader: steps{terminated(137, 8)}, follower: steps{terminated(137, 21), deleted(11)}, order: -1, rank: 0},
+		"the leader is deleted":                             {leader: steps{terminated(129, 9), deleted(8)}, follower: steps{terminated(143, 11), deleted(10)}, order: -1, rank: 0},
+		"the leader is deleted, all in one second":          {leader: steps{terminated(129, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: 0, rank: 0},
+		"the leader is deleted, and followers end":          {leader: steps{terminated(129, 10), deleted(10)}, follower: steps{terminated(1, 10)}, order: 0, rank: 0},
+		"a leader alone is deleted":                         {leader: steps{terminated(129, 10), deleted(10)}, order: 0, rank: 0},
+		"the leader fails, followers after it":              {leader: steps{terminated(3, 7)}, follower: steps{terminated(1, 8)}, order: 1, rank: 0},
+		"the same trouble on all":                           {leader: steps{terminated(127, 9)}, follower: steps{terminated(127, 8)}, order: 1, rank: 0},
+		"a follower is deleted":                             {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{terminated(143, 9), deleted(8)}, order: -1, rank: 1},
+		"a follower is deleted, all in one second":          {leader: steps{terminated(143, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: 1, rank: 1},
+		"the same, and the watch was not there":             {leader: steps{terminated(143, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: -1, rank: -1},
+		"a follower is deleted, its pod is there":           {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{makeReady, deleted(8)}, order: -1, rank: 1},
+		"a follower is killed":                              {leader: steps{terminated(143, 9)}, follower: steps{terminated(137, 8)}, order: 0, rank: 1},
+		"a follower is killed, in the same second":          {leader: steps{terminated(1, 9)}, follower: steps{terminated(137, 9)}, order: 0, rank: 1},
+		"a follower is evicted":                             {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{failedAsAWhole("Evicted", "", 8)}, order: -1, rank: 1},
+		"both end by the same signal":                       {leader: steps{terminated(143, 9)}, follower: steps{terminated(143, 9), deleted(8)}, order: 1, rank: 1},
+		"the command succeeds, and a follower not":          {leader: steps{terminated(0, 8)}, follower: steps{terminated(1, 9)}, rank: 1},
+		"the command succeeds, and why was not observed":    {leader: steps{terminated(0, 8)}, rank: -1},
+		"a follower fails, and the leader was not observed": {follower: steps{terminated(1, 9)}, order: -1, rank: 1},
+		"nothing was observed":                              {rank: -1},
+		"all were ended, why was not observed":              {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{terminated(143, 11), deleted(10)}, order: -1, rank: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +173,7 @@ func ofJob(job types.UID, rank string, steps ...func(*corev1.Pod)) *corev1.Pod {
 	return &pod
 }
 
-func TestLastWordsAreKeptOfEachJob(t *testing.T) {
+func TestTerminationsAreKeptOfEachJob(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	var words podTerminations
@@ -187,7 +187,7 @@ func TestLastWordsAreKeptOfEachJob(t *testing.T) {
 	g.Expect(words.of(bees, "a").leader.exitCode).To(HaveValue(Equal(int32(143))))
 	g.Expect(words.of(bees, "b").leader).To(BeNil(), "another attempt")
 
-	// One that was told to end may yet end well.
+	// One that is deleted may end with 0 all the same.
 	words.note(ofJob("c", "1", makeReady, deleted(3)), false, true)
 	g.Expect(words.of(bees, "c").follower).NotTo(BeNil())
 	words.note(ofJob("c", "1", terminated(0, 4), deleted(3)), false, true)
@@ -204,12 +204,12 @@ func TestFirstFollowerThatFailsIsKept(t *testing.T) {
 	var words podTerminations
 	bees := types.NamespacedName{Namespace: "hive", Name: "bees"}
 
-	// The order in which the watch tells counts: all this is in one second.
+	// The order in which the watch reports counts: all this is in one second.
 	words.note(ofJob("a", "3", terminated(0, 4)), false, true)
 	words.note(ofJob("a", "2", makeReady, deleted(4)), false, true)
 	words.note(ofJob("a", "1", makeReady, deleted(4)), false, true)
 	g.Expect(words.of(bees, "a").follower.rank).To(Equal(int32(2)))
-	// When the kubelet is done, the API server sets the time of the deletion anew: what was told first stands.
+	// When the kubelet is done, the API server sets the time of the deletion anew: what was reported first stays.
 	done := ofJob("a", "2", terminated(143, 5), deleted(6))
 	done.DeletionGracePeriodSeconds = new(int64(0))
 	words.note(done, true, true)

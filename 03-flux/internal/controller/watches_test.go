@@ -35,7 +35,7 @@ import (
 
 const watchTimeout = 30 * time.Second
 
-// A thousand pods that become ready wake the reconciler once. The end of a leader does so at once, and is noted.
+// A thousand pods that become ready trigger one reconciliation. The end of a leader does so at once, and is noted.
 func TestPodEventsAreGathered(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -106,10 +106,10 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	g.Expect(small.Spec.Containers).To(BeEmpty())
 	g.Expect(small.Annotations).NotTo(HaveKey("another"))
 
-	foreign, err := reduce(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bees", UID: "9"}, Data: map[string]string{"secret": "x"}})
+	other, err := reduce(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bees", UID: "9"}, Data: map[string]string{"secret": "x"}})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(foreign.(*corev1.ConfigMap).UID).To(BeEquivalentTo("9"))
-	g.Expect(foreign.(*corev1.ConfigMap).Data).To(BeEmpty())
+	g.Expect(other.(*corev1.ConfigMap).UID).To(BeEquivalentTo("9"))
+	g.Expect(other.(*corev1.ConfigMap).Data).To(BeEmpty())
 }
 
 func reduceJob(g *WithT, job *batchv1.Job) *batchv1.Job {
@@ -207,7 +207,7 @@ func (b *bees) writes(user string) map[string]int {
 }
 
 // From the creation to the end there are six writes, three of the status, and for readiness one a second at most.
-// At rest there are none.
+// In steady state there are none.
 func TestWriteBudget(t *testing.T) {
 	t.Parallel()
 	const size = 20
@@ -239,8 +239,8 @@ func TestWriteBudget(t *testing.T) {
 	b.Consistently(func() map[string]int { return b.writes(user) }, 2*readinessPace, readinessPace/4).Should(Equal(before))
 }
 
-// The Job controller deletes the leader, and the pod is gone before a pass looks. The end of the output is told.
-func TestWatchHearsTheLastWords(t *testing.T) {
+// The Job controller deletes the leader, and the pod is gone before a reconciliation lists pods. The end of the output is reported.
+func TestWatchKeepsTheEndOfRankZero(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(2))
 	b.manage()
@@ -281,12 +281,12 @@ func TestNameThatBecomesFreeIsTaken(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := newBees(t, fluxOf(1))
-			foreign := foreigners(b)[kind]
-			b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+			other := notOwnedObjects(b)[kind]
+			b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 			b.manage()
 			b.becomes(v1alpha1.ConditionAccepted)
 			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			b.Expect(b.client.Delete(b.ctx, foreign, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			b.Expect(b.client.Delete(b.ctx, other, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 			b.becomes(v1alpha1.ConditionConfigured)
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// startPods plays the Job controller and the scheduler: there is a pod, on a node, for each of the ranks, or for
+// startPods simulates the Job controller and the scheduler: there is a pod, on a node, for each of the ranks, or for
 // all if none is named.
 func (b *bees) startPods(ranks ...int) {
 	b.t.Helper()
@@ -69,7 +69,7 @@ func (b *bees) kubelet(rank int, mutate func(*corev1.Pod)) {
 	b.reconciler.terminations.note(b.pod(rank), false, true)
 }
 
-// ready plays the kubelets: the pods of the ranks are ready.
+// ready simulates the kubelets: the pods of the ranks are ready.
 func (b *bees) ready(ranks ...int) {
 	b.t.Helper()
 	for _, rank := range ranks {
@@ -77,7 +77,7 @@ func (b *bees) ready(ranks ...int) {
 	}
 }
 
-// terminate plays a kubelet: the broker of a rank has ended.
+// terminate simulates a kubelet: the broker of a rank has ended.
 func (b *bees) terminate(rank int, exitCode int32, output string) {
 	b.t.Helper()
 	b.kubelet(rank, func(pod *corev1.Pod) { makeTerminated(pod, exitCode, output, b.clock.Now()) })
@@ -106,7 +106,7 @@ func makeTerminated(pod *corev1.Pod, exitCode int32, output string, at time.Time
 	}}
 }
 
-// deletePod plays whoever deletes the pod of a rank. It is there until remove is called. The time of it is the
+// deletePod simulates another client that deletes the pod of a rank. It is there until remove is called. The time of it is the
 // API server's, and the clock goes on to it.
 func (b *bees) deletePod(rank int) {
 	b.t.Helper()
@@ -118,7 +118,7 @@ func (b *bees) deletePod(rank int) {
 	b.reconciler.terminations.note(pod, false, true)
 }
 
-// remove plays a kubelet that is done with a pod, and the watch, which tells.
+// remove simulates a kubelet that is done with a pod, and the watch, which reports it.
 func (b *bees) remove(rank int) {
 	b.t.Helper()
 	pod := b.pod(rank)
@@ -126,7 +126,7 @@ func (b *bees) remove(rank int) {
 	b.reconciler.terminations.note(pod, true, true)
 }
 
-// judge plays the Job controller: the Job has come to its end.
+// judge simulates the Job controller: the Job has come to its end.
 func (b *bees) judge(kind batchv1.JobConditionType, reason string) {
 	b.t.Helper()
 	job := b.job()
