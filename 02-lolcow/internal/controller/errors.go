@@ -93,8 +93,8 @@ func failureOf(err error) *failure {
 	return found
 }
 
-// without leaves out of err the rejections of one reason, and tells whether there were any.
-func without(err error, reason string) (rest error, found bool) {
+// without tells whether there are rejections of one reason in err, and returns what else there is.
+func without(err error, reason string) (found bool, rest error) {
 	var others []error
 	for _, one := range split(err) {
 		var rejected *rejectedError
@@ -104,7 +104,7 @@ func without(err error, reason string) (rest error, found bool) {
 		}
 		others = append(others, one)
 	}
-	return errors.Join(others...), found
+	return found, errors.Join(others...)
 }
 
 // split returns the errors that are joined in err, at any depth; none for nil.

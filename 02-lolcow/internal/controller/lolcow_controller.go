@@ -158,8 +158,8 @@ func (r *LolcowReconciler) report(ctx context.Context, lolcow *v1alpha1.Lolcow, 
 // requeue decides when to try again. The deletion of the object that has our name is an event; so is that of a Service
 // that holds our port, but see firstPortRetry. All else that failed is retried at the queue's own pace.
 func (r *LolcowReconciler) requeue(req ctrl.Request, err error) (ctrl.Result, error) {
-	err, _ = without(err, v1alpha1.ReasonNameConflict)
-	err, portConflict := without(err, v1alpha1.ReasonPortConflict)
+	_, err = without(err, v1alpha1.ReasonNameConflict)
+	portConflict, err := without(err, v1alpha1.ReasonPortConflict)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
