@@ -45,7 +45,7 @@ func nameConflict(dependent string) *rejectedError {
 }
 
 // classify tells rejected requests from those that may succeed when they are repeated. action says what was tried,
-// for instance "applying Service bees".
+// for instance "applying Service NAME".
 func classify(action string, err error) error {
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonInvalid, metav1.StatusReasonForbidden, metav1.StatusReasonBadRequest, metav1.StatusReasonRequestEntityTooLarge:
