@@ -40,6 +40,23 @@ func (r *GoopReconciler) create(ctx context.Context, goop *v1alpha1.Goop, child 
 	return nil
 }
 
+// createDaemonSet creates the DaemonSet of a round, or of the cleanup.
+func (r *GoopReconciler) createDaemonSet(ctx context.Context, goop *v1alpha1.Goop, round plan.Round, daemonSet *appsv1.DaemonSet) error {
+	if err := r.checkHostAccess(goop, round); err != nil {
+		return err
+	}
+	return r.create(ctx, goop, daemonSet, "DaemonSet")
+}
+
+// checkHostAccess returns an error if pods on these nodes would have an access to them that this operator does not
+// grant. Whatever makes pods calls it: neither an edited record nor a restart without the flag gives more.
+func (r *GoopReconciler) checkHostAccess(goop *v1alpha1.Goop, round plan.Round) error {
+	if r.AllowHostAccess || !asksForHost(goop) || (!round.Everywhere && len(round.Nodes) == 0) {
+		return nil
+	}
+	return &refusedError{reason: v1alpha1.ReasonHostAccessRefused, message: hostAccessMessage}
+}
+
 // adopt gives a child of ours the labels by which it is found: somebody has taken them.
 func (r *GoopReconciler) adopt(ctx context.Context, live client.Object, labels map[string]string, kind string) error {
 	return r.patch(ctx, live, map[string]any{"metadata": map[string]any{"uid": live.GetUID(), "labels": labels}}, kind)
@@ -47,7 +64,10 @@ func (r *GoopReconciler) adopt(ctx context.Context, live client.Object, labels m
 
 // place gives the DaemonSet of a round its nodes. It is the only field that is changed, but for the update strategy, if
 // somebody has: with another, finished work would run again for it.
-func (r *GoopReconciler) place(ctx context.Context, live *appsv1.DaemonSet, round plan.Round) error {
+func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *appsv1.DaemonSet, round plan.Round) error {
+	if err := r.checkHostAccess(goop, round); err != nil {
+		return err
+	}
 	return r.patch(ctx, live, map[string]any{
 		"metadata": map[string]any{"uid": live.UID},
 		"spec": map[string]any{
@@ -80,6 +100,9 @@ func (r *GoopReconciler) remove(ctx context.Context, child client.Object, kind s
 	}
 	return nil
 }
+
+// hostAccessMessage says why a Goop that asks for host access has no pods.
+const hostAccessMessage = "spec.host asks for access to nodes, and the operator was started without --allow-host-access"
 
 // refusedError says that the API server will not have a child as it is desired, and that trying again changes
 // nothing until the world does.

@@ -58,6 +58,10 @@ func (r *GoopReconciler) stop(ctx context.Context, seen *facts) (bool, error) {
 			return true, r.remove(ctx, daemonSet, "DaemonSet")
 		}
 	}
+	// It was made before the operator was restarted without the flag.
+	if seen.cleanup != nil && seen.hostRefused && !isGoing(seen.cleanup) {
+		return true, r.remove(ctx, seen.cleanup, "DaemonSet")
+	}
 	return false, nil
 }
 
@@ -78,7 +82,7 @@ func (r *GoopReconciler) startCleanup(ctx context.Context, seen *facts) (bool, e
 	if workersLeft(seen) || seen.cleanup != nil || len(nodes) == 0 {
 		return false, nil
 	}
-	err := r.create(ctx, seen.goop, desiredCleanup(seen.goop, nodes, r.Images), "DaemonSet")
+	err := r.createDaemonSet(ctx, seen.goop, plan.Round{Nodes: nodes}, desiredCleanup(seen.goop, nodes, r.Images))
 	var refused *refusedError
 	if errors.As(err, &refused) && refused.forGood {
 		return true, r.letGo(ctx, seen)
@@ -158,6 +162,9 @@ func cleanupStory(seen *facts) occurrence {
 		named = append(named, fmt.Sprintf("%s (%s)", one.node, one.why))
 	}
 	message := fmt.Sprintf("cleanupCmd has not ended with 0 on %d of %d nodes: ", len(left), len(seen.record.Begun))
+	if seen.hostRefused {
+		message = hostAccessMessage + "; " + message
+	}
 	return occurrence{corev1.EventTypeWarning, v1alpha1.ReasonCleanupIncomplete, message + listed(named, len(left)-len(named), longestNote-len(message))}
 }
 

@@ -107,36 +107,6 @@ func TestRefusedDaemonSet(t *testing.T) {
 	f.Expect(result.RequeueAfter).To(Equal(refusalRetry))
 }
 
-// Host access is for operators that were told so. One that no longer is ends what it has begun.
-func TestHostAccess(t *testing.T) {
-	t.Parallel()
-	for name, host := range map[string]v1alpha1.HostAccess{
-		"root": {Root: v1alpha1.HostRootReadOnly}, "pid": {PID: true}, "network": {Network: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newField(t, "a")
-			f.create(func(s *v1alpha1.GoopSpec) { s.Host = &host })
-			f.Expect(f.expectNotRunning(v1alpha1.ReasonHostAccessRefused).Message).To(ContainSubstring("--allow-host-access"))
-			f.Expect(f.daemonSets()).To(BeEmpty())
-			f.Expect(f.shards()).To(BeEmpty())
-			f.expectRest()
-			f.reconciler.AllowHostAccess = true
-			f.settle()
-			f.expectRunning(v1alpha1.ReasonWorking)
-			f.Expect(f.places()).To(Equal([]string{"a/0"}))
-			f.runs("a/0")
-			f.reconciler.AllowHostAccess = false
-			f.settle()
-			f.Expect(f.places()).To(BeEmpty())
-			f.expectNotRunning(v1alpha1.ReasonHostAccessRefused)
-		})
-	}
-	f := newField(t, "a")
-	f.create(func(s *v1alpha1.GoopSpec) { s.Host = &v1alpha1.HostAccess{Root: v1alpha1.HostRootNone} })
-	f.expectRunning(v1alpha1.ReasonWorking)
-}
-
 // Somebody has edited the record. Nothing is done, and nothing lost, until it can be read again.
 func TestUnreadableRecord(t *testing.T) {
 	t.Parallel()

@@ -211,6 +211,10 @@ func (f *facts) decide() {
 		JobCount: f.goop.Spec.JobCount, Eligible: f.eligible, Narrow: f.narrow,
 		Placed: map[plan.Place]bool{}, Finished: f.record.Finished, Kept: f.tale.kept,
 	}
+	// A pod that is kept for its log is made again if it is evicted: not with access that is not granted any more.
+	if f.hostRefused {
+		in.Kept = nil
+	}
 	if in.JobCount != nil {
 		for number, round := range f.placed {
 			for _, node := range round.Nodes {

@@ -24,7 +24,7 @@ func (r *GoopReconciler) spread(ctx context.Context, seen *facts) (bool, error) 
 		return r.remember(ctx, seen)
 	}
 	for _, round := range lose {
-		if mended, err := r.try(seen, r.place(ctx, seen.rounds[round.Number], round)); mended || err != nil {
+		if mended, err := r.try(seen, r.place(ctx, seen.goop, seen.rounds[round.Number], round)); mended || err != nil {
 			return mended, err
 		}
 	}
@@ -35,12 +35,12 @@ func (r *GoopReconciler) spread(ctx context.Context, seen *facts) (bool, error) 
 		return false, err
 	}
 	for _, round := range gain {
-		if mended, err := r.try(seen, r.place(ctx, seen.rounds[round.Number], round)); mended || err != nil {
+		if mended, err := r.try(seen, r.place(ctx, seen.goop, seen.rounds[round.Number], round)); mended || err != nil {
 			return mended, err
 		}
 	}
 	for _, round := range missing {
-		err := r.create(ctx, seen.goop, desiredRound(seen.goop, round, r.Images), "DaemonSet")
+		err := r.createDaemonSet(ctx, seen.goop, round, desiredRound(seen.goop, round, r.Images))
 		if mended, err := r.try(seen, err); mended || err != nil {
 			return mended, err
 		}

@@ -146,7 +146,7 @@ func runningCondition(seen *facts) metav1.Condition {
 	// 1. The operator does not give what is asked for.
 	case seen.hostRefused:
 		running.Reason = v1alpha1.ReasonHostAccessRefused
-		running.Message = "spec.host asks for access to nodes, and the operator was started without --allow-host-access"
+		running.Message = hostAccessMessage
 		return running
 	// 2. Nothing is wanted.
 	case seen.goop.Spec.Suspend:
