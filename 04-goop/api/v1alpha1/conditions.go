@@ -76,6 +76,10 @@ const (
 	// Nothing is done until it can: work might run again.
 	ReasonRecordUnreadable = "RecordUnreadable"
 
+	// ReasonRecordLost means that a ConfigMap of the record is gone: which workers have finished is not known any more,
+	// and none of them runs again.
+	ReasonRecordLost = "RecordLost"
+
 	// ReasonApplyFailed means that the API server refused an object for any other reason; the message is the API
 	// server's.
 	ReasonApplyFailed = "ApplyFailed"

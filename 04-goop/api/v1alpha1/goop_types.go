@@ -272,6 +272,13 @@ type GoopStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	Failures []Failure `json:"failures,omitempty"`
 
+	// recordUIDs are the uids of the ConfigMaps of the record, by their number. A ConfigMap that is not among them is not believed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=64
+	RecordUIDs []string `json:"recordUIDs,omitempty"`
+
 	// conditions are Running, Suspended, Complete and Failed.
 	// +optional
 	// +listType=map

@@ -203,6 +203,11 @@ func (in *GoopStatus) DeepCopyInto(out *GoopStatus) {
 		*out = make([]Failure, len(*in))
 		copy(*out, *in)
 	}
+	if in.RecordUIDs != nil {
+		in, out := &in.RecordUIDs, &out.RecordUIDs
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]metav1.Condition, len(*in))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -79,7 +80,9 @@ func workersLeft(seen *facts) bool {
 func (r *GoopReconciler) startCleanup(ctx context.Context, seen *facts) (bool, error) {
 	nodes := slices.Sorted(maps.Keys(seen.record.Begun))
 	nodes = slices.DeleteFunc(nodes, func(node string) bool { return seen.nodes.there[node] == nil })
-	if workersLeft(seen) || seen.cleanup != nil || len(nodes) == 0 {
+	// The garbage collector may yet remove the Goop from the owners of what is made.
+	orphaning := controllerutil.ContainsFinalizer(seen.goop, metav1.FinalizerOrphanDependents)
+	if workersLeft(seen) || orphaning || seen.cleanup != nil || len(nodes) == 0 {
 		return false, nil
 	}
 	err := r.createDaemonSet(ctx, seen.goop, plan.Round{Nodes: nodes}, desiredCleanup(seen.goop, nodes, r.Images))
@@ -107,7 +110,10 @@ func (r *GoopReconciler) release(ctx context.Context, seen *facts) (bool, error)
 // find no record to tell from.
 func (r *GoopReconciler) letGo(ctx context.Context, seen *facts) error {
 	told := cleanupStory(seen)
-	if err := r.giveAway(ctx, seen); err != nil {
+	if err := r.confirm(ctx, seen.goop); err != nil {
+		return err
+	}
+	if err := r.releaseRecord(ctx, seen); err != nil {
 		return err
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(seen.goop.Finalizers), func(name string) bool { return name == v1alpha1.CleanupFinalizer })
@@ -150,8 +156,6 @@ func remains(seen *facts) []remain {
 func cleanupStory(seen *facts) occurrence {
 	left := remains(seen)
 	switch {
-	case seen.unreadable != "":
-		return occurrence{corev1.EventTypeWarning, v1alpha1.ReasonCleanupIncomplete, "the record of where work ran cannot be read: " + seen.unreadable}
 	case len(seen.record.Begun) == 0:
 		return occurrence{corev1.EventTypeNormal, v1alpha1.ReasonCleanedUp, "no work had begun: there was nothing to clean up"}
 	case len(left) == 0:

@@ -208,7 +208,7 @@ func TestCleanupNameConflict(t *testing.T) {
 func TestCleanupStoryNamesTwenty(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	seen := &facts{goop: &v1alpha1.Goop{}, record: newRecord(), nodes: nodes{there: map[string]*corev1.Node{}}}
+	seen := &facts{goop: &v1alpha1.Goop{}, recordFacts: recordFacts{record: newRecord()}, nodes: nodes{there: map[string]*corev1.Node{}}}
 	for _, letter := range "abcdefghijklmnopqrstuvwxy" {
 		seen.record.Begin("node-" + string(letter))
 	}
@@ -227,5 +227,5 @@ func TestCleanupStoryNamesTwenty(t *testing.T) {
 	g.Expect(len(story.message)).To(BeNumerically("<=", longestNote), "longer ones are lost")
 	g.Expect(story.message).To(HaveSuffix(" more"))
 	g.Expect(remains(seen)).To(HaveLen(30))
-	g.Expect(seen.recorded(plan.Place{Node: "a"})).To(BeFalse())
+	g.Expect(seen.isRecorded(plan.Place{Node: "a"})).To(BeFalse())
 }

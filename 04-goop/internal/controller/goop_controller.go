@@ -55,7 +55,7 @@ func NewGoopReconciler(c client.Client, reader client.Reader, recorder events.Ev
 // +kubebuilder:rbac:groups=goop.example.com,resources=goops/status,verbs=patch
 // +kubebuilder:rbac:groups=goop.example.com,resources=goops/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create;update;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -103,22 +103,24 @@ type step func(context.Context, *facts) (mended bool, err error)
 
 func (r *GoopReconciler) whileItLives() []step {
 	return []step{
-		r.hold,     // 1. With a cleanup to come, the Goop may not go unnoticed.
-		r.begin,    // 2. The start is recorded; a suspension ends it.
-		r.remember, // 3. What workers tell is recorded.
-		r.end,      // 4. Complete or Failed, before anything is taken away.
-		r.clear,    // 5. After the TTL nothing is left.
-		r.spread,   // 6. The DaemonSets are as planned.
+		r.hold,         // 1. With a cleanup to come, the Goop may not go unnoticed.
+		r.begin,        // 2. The start is recorded; a suspension ends it.
+		r.recordShards, // 3. The record is known by its uids, before work is in it.
+		r.remember,     // 4. What workers tell is recorded.
+		r.end,          // 5. Complete or Failed, before anything is taken away.
+		r.clear,        // 6. After the TTL nothing is left.
+		r.spread,       // 7. The DaemonSets are as planned.
 	}
 }
 
 func (r *GoopReconciler) beforeItGoes() []step {
 	return []step{
 		r.giveUp,       // 1. The time for the cleanup is over.
-		r.remember,     // 2. Where work has begun is recorded.
-		r.stop,         // 3. The work ends.
-		r.startCleanup, // 4. The cleanup runs where work was.
-		r.release,      // 5. The Goop goes.
+		r.recordShards, // 2. The record is known by its uids.
+		r.remember,     // 3. Where work has begun is recorded.
+		r.stop,         // 4. The work ends.
+		r.startCleanup, // 5. The cleanup runs where work was.
+		r.release,      // 6. The Goop goes.
 	}
 }
 

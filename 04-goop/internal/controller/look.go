@@ -17,7 +17,6 @@ import (
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
-	"example.com/workbook/04-goop/internal/record"
 )
 
 // facts are what one pass sees of the world.
@@ -33,11 +32,7 @@ type facts struct {
 	changed map[int]bool
 	cleanup *appsv1.DaemonSet
 
-	// shards are the ConfigMaps of the record, by number, and record is what they say. unreadable is why it says
-	// nothing; empty if it can be read.
-	shards     map[int]*corev1.ConfigMap
-	record     *record.Record
-	unreadable string
+	recordFacts
 
 	pods  []corev1.Pod
 	tale  tale
@@ -91,14 +86,20 @@ func (f *facts) takeRefusal(err error) error {
 	return nil
 }
 
-// recorded tells whether a worker is known to have finished.
-func (f *facts) recorded(place plan.Place) bool { return f.record.Finished[place] }
+// isRecorded tells whether a worker is known to have finished.
+func (f *facts) isRecorded(place plan.Place) bool { return f.record.Finished[place] }
 
 // look reads all that a pass depends on, from the cache; nil if there is nothing to be done.
 func (r *GoopReconciler) look(ctx context.Context, key types.NamespacedName) (*facts, error) {
 	var goop v1alpha1.Goop
-	if err := r.Get(ctx, key, &goop); err != nil {
-		return nil, client.IgnoreNotFound(err)
+	if err := r.Get(ctx, key, &goop); apierrors.IsNotFound(err) {
+		found, err := r.shardsOf(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.releaseAbandoned(ctx, key, found)
+	} else if err != nil {
+		return nil, fmt.Errorf("reading Goop %s: %w", key.Name, err)
 	}
 	if !goop.DeletionTimestamp.IsZero() && !hasFinalizer(&goop) {
 		return nil, nil
@@ -125,7 +126,7 @@ func (r *GoopReconciler) readDaemonSets(ctx context.Context, seen *facts) error 
 	seen.rounds, seen.placed, seen.changed = map[int]*appsv1.DaemonSet{}, map[int]plan.Round{}, map[int]bool{}
 	for i := range list.Items {
 		daemonSet := &list.Items[i]
-		if !metav1.IsControlledBy(daemonSet, seen.goop) {
+		if !metav1.IsControlledBy(daemonSet, seen.goop) && !isOrphanOf(seen.goop, daemonSet) {
 			continue
 		}
 		if daemonSet.Name == cleanupName(seen.goop.Name) {
@@ -143,35 +144,11 @@ func (r *GoopReconciler) readDaemonSets(ctx context.Context, seen *facts) error 
 	return nil
 }
 
-// readRecord reads the shards of the record, as many as follow each other.
-func (r *GoopReconciler) readRecord(ctx context.Context, seen *facts) error {
-	seen.shards = map[int]*corev1.ConfigMap{}
-	for number := 0; ; number++ {
-		shard := &corev1.ConfigMap{}
-		key := types.NamespacedName{Namespace: seen.goop.Namespace, Name: shardName(seen.goop.Name, number)}
-		err := r.Get(ctx, key, shard, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) || (err == nil && !metav1.IsControlledBy(shard, seen.goop)) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("reading ConfigMap %s: %w", key.Name, err)
-		}
-		seen.shards[number] = shard
-	}
-	var err error
-	if seen.record, err = record.Read(textsOf(seen.shards)); err != nil {
-		seen.unreadable = err.Error()
-		seen.record, err = record.Read(nil)
-	}
-	return err
-}
-
-func textsOf(shards map[int]*corev1.ConfigMap) map[int]string {
-	texts := make(map[int]string, len(shards))
-	for number, shard := range shards {
-		texts[number] = shard.Data[record.Key]
-	}
-	return texts
+// isOrphanOf tells whether the garbage collector has removed the Goop from the owners of a DaemonSet, because a user
+// deletes the Goop with --cascade=orphan. The work ends all the same: the cleanup waits for that.
+func isOrphanOf(goop *v1alpha1.Goop, daemonSet *appsv1.DaemonSet) bool {
+	return !goop.DeletionTimestamp.IsZero() && metav1.GetControllerOf(daemonSet) == nil &&
+		daemonSet.Labels[labelManagedBy] == managedBy && !daemonSet.CreationTimestamp.Before(&goop.CreationTimestamp)
 }
 
 // readWorld looks at pods and nodes.
@@ -186,7 +163,7 @@ func (r *GoopReconciler) readWorld(ctx context.Context, seen *facts) (err error)
 	if !seen.goop.DeletionTimestamp.IsZero() {
 		addOrphans(rounds, seen)
 	}
-	seen.tale = tell(seen.pods, rounds, seen.recorded)
+	seen.tale = tell(seen.pods, rounds, seen.isRecorded)
 	seen.nodes, err = r.nodesFor(ctx, seen.goop)
 	seen.eligible = seen.nodes.eligible(seen.tale.atWork)
 	return err

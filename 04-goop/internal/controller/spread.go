@@ -14,7 +14,7 @@ import (
 // spread brings the DaemonSets in line with the plan: first those that lose nodes, then those that gain some, then
 // those that are not there yet. What stands in the way of one does not keep the others from being made.
 func (r *GoopReconciler) spread(ctx context.Context, seen *facts) (bool, error) {
-	if seen.unreadable != "" {
+	if seen.unreadable != "" && !seen.goop.Ended() {
 		return false, nil
 	}
 	lose, gain, missing := changes(seen)
@@ -133,8 +133,8 @@ func (r *GoopReconciler) clear(ctx context.Context, seen *facts) (bool, error) {
 	if len(seen.rounds) > 0 || len(seen.goop.Spec.CleanupCmd) > 0 {
 		return false, nil
 	}
-	if last := len(seen.shards) - 1; last >= 0 {
-		return true, r.remove(ctx, seen.shards[last], "ConfigMap")
+	if numbers := slices.Sorted(maps.Keys(seen.shards)); len(numbers) > 0 {
+		return true, r.remove(ctx, seen.shards[numbers[len(numbers)-1]], "ConfigMap")
 	}
 	return false, nil
 }

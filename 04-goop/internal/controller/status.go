@@ -28,6 +28,9 @@ func endOf(seen *facts) (*ending, time.Duration) {
 	if seen.goop.Ended() || seen.unreadable != "" {
 		return nil, 0
 	}
+	if seen.lost != "" {
+		return &ending{v1alpha1.ConditionFailed, v1alpha1.ReasonRecordLost, "ConfigMap " + seen.lost + " of the record is gone: which workers have finished is not known any more"}, 0
+	}
 	failed := seen.record.Failed
 	switch finished := allRecorded(seen); {
 	case failed > 0 && seen.goop.Spec.FailurePolicy == v1alpha1.FailurePolicyFailFast:
@@ -93,6 +96,7 @@ func desiredStatus(seen *facts) v1alpha1.GoopStatus {
 	case goop.Ended():
 		set(&status, seen, metav1.Condition{Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonFinished, Message: "the work is over"})
 	default:
+		status.RecordUIDs = seen.uids
 		count(&status, seen)
 		set(&status, seen, runningCondition(seen))
 		if suspended := suspendedCondition(seen); suspended != nil {
@@ -111,6 +115,12 @@ func endStatus(seen *facts, end ending) v1alpha1.GoopStatus {
 	set(&status, seen, metav1.Condition{Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonFinished, Message: "the work is over"})
 	set(&status, seen, metav1.Condition{Type: end.condition, Status: metav1.ConditionTrue, Reason: end.reason, Message: end.message})
 	status.CompletionTime = new(metav1.NewTime(seen.now))
+	// What is lost is so for good, and recorded as well as can be.
+	for number := range status.RecordUIDs {
+		if seen.shards[number] == nil {
+			status.RecordUIDs[number] = ""
+		}
+	}
 	return status
 }
 
@@ -123,7 +133,7 @@ func set(status *v1alpha1.GoopStatus, seen *facts, condition metav1.Condition) {
 
 // count takes over what is recorded. Of a record that cannot be read, what it last said stays.
 func count(status *v1alpha1.GoopStatus, seen *facts) {
-	if seen.unreadable != "" {
+	if seen.damaged() {
 		return
 	}
 	status.Desired = desiredCount(seen)
@@ -183,6 +193,7 @@ func runningCondition(seen *facts) metav1.Condition {
 // lacksPods tells whether work is to be done and nothing is at work: for a moment after each start that is so.
 func lacksPods(seen *facts) bool {
 	return !seen.narrow && seen.refused == nil && seen.unplanned == nil && seen.unreadable == "" &&
+		seen.lost == "" &&
 		seen.tale.left == 0 && len(seen.tale.ended) == 0 && !allRecorded(seen)
 }
 

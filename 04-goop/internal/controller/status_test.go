@@ -19,7 +19,7 @@ var started = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // seeing are facts of a Goop that was started a minute ago on nodes a and b, and of which nothing is finished.
 func seeing(change ...func(*facts)) *facts {
-	seen := &facts{now: started.Add(time.Minute), goop: aGoop(), record: newRecord(), eligible: []string{"a", "b"}}
+	seen := &facts{now: started.Add(time.Minute), goop: aGoop(), recordFacts: recordFacts{record: newRecord()}, eligible: []string{"a", "b"}}
 	seen.goop.Generation = 7
 	seen.record.Start(started)
 	for _, one := range change {

@@ -45,7 +45,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager says what wakes the reconciler.
 func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, concurrency int) error {
-	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.DaemonSet{}} {
+	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.DaemonSet{}, &corev1.ConfigMap{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, goopIndex, indexGoop); err != nil {
 			return fmt.Errorf("indexing %T: %w", kind, err)
 		}
@@ -58,6 +58,8 @@ func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		Owns(&corev1.ConfigMap{}).
 		Watches(&appsv1.DaemonSet{}, namesake).
 		Watches(&corev1.ConfigMap{}, namesake).
+		// A record may have lost its owner, or its owner may be gone.
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(requestsByLabel)).
 		Watches(&corev1.Pod{}, podHandler()).
 		Watches(&corev1.Node{}, handler.Funcs{
 			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.nodeChanged(ctx, !e.IsInInitialList, q) },
@@ -79,6 +81,13 @@ func indexGoop(object client.Object) []string {
 		return []string{goop}
 	}
 	return nil
+}
+
+func requestsByLabel(_ context.Context, object client.Object) (requests []reconcile.Request) {
+	for _, goop := range indexGoop(object) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: goop}})
+	}
+	return requests
 }
 
 // enqueueNamesake wakes the Goop, if there is one, that may want the deleted object's name: it is the Goop's with a
@@ -152,7 +161,7 @@ func CacheOptions() cache.Options {
 }
 
 // reduce is a cache transform. It keeps identity, labels and owners of all; of a DaemonSet of ours where it has pods,
-// of a ConfigMap of ours everything, as it is written as a whole; of a node its taints, of a pod its node and what its
+// of a ConfigMap of ours, also if it has lost its owner, everything, as it is written as a whole; of a node its taints, of a pod its node and what its
 // workers say.
 func reduce(in any) (any, error) {
 	switch object := in.(type) {
@@ -163,7 +172,7 @@ func reduce(in any) (any, error) {
 		}
 		return reduced, nil
 	case *corev1.ConfigMap:
-		if isOurs(object) {
+		if isOurs(object) || object.Labels[labelManagedBy] == managedBy {
 			object.ManagedFields = nil
 			return object, nil
 		}

@@ -73,6 +73,30 @@ func Read(shards map[int]string) (*Record, error) {
 	return r, nil
 }
 
+// Salvage reads what can be read of so many shards that Read returns an error for. Lines that no record has, and shards
+// that are missing, are left out, and nothing is added to a shard that is missing or whose last line has no end.
+func Salvage(shards map[int]string, count int) *Record {
+	r := &Record{Begun: map[string]bool{}, Finished: map[plan.Place]bool{}, changed: count}
+	last, found := shards[count-1]
+	r.closed = !found || (last != "" && !strings.HasSuffix(last, "\n"))
+	for number := range count {
+		for line := range strings.Lines(shards[number]) {
+			if line, whole := strings.CutSuffix(line, "\n"); whole {
+				_ = r.readLine(line)
+			}
+		}
+		r.shards = append(r.shards, []byte(shards[number]))
+	}
+	return r
+}
+
+// NamesNodes tells whether the text of a shard says anything of a node, or cannot be read: all that it may say
+// otherwise is when the work was started.
+func NamesNodes(text string) bool {
+	r, err := Read(map[int]string{0: text})
+	return err != nil || len(r.Begun) > 0
+}
+
 func (r *Record) readShard(number int, text string) error {
 	count := 0
 	for line := range strings.Lines(text) {

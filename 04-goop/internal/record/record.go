@@ -51,6 +51,8 @@ type Record struct {
 
 	shards  [][]byte
 	changed int
+	// closed is set if no line is added to the last shard.
+	closed bool
 }
 
 // Shard is the text of one ConfigMap.
@@ -124,7 +126,8 @@ func (r *Record) Changed() []Shard {
 // append adds a line to the last shard, or to a new one if that is full.
 func (r *Record) append(line string) {
 	last := len(r.shards) - 1
-	if last < 0 || len(r.shards[last])+len(line)+1 > ShardSize {
+	if last < 0 || r.closed || len(r.shards[last])+len(line)+1 > ShardSize {
+		r.closed = false
 		r.shards = append(r.shards, nil)
 		last++
 	}
