@@ -37,7 +37,6 @@ func TestReadRefusesWhatSomebodyEdited(t *testing.T) {
 		"no node that has begun":      {"b\n", `"b": the second field is to be the name of a node`},
 		"no time":                     {"s\n", `"s": after s comes a time as in 2026-01-02T15:04:05Z, or -`},
 		"a time that is none":         {"s noon\n", `"s noon": after s comes a time as in 2026-01-02T15:04:05Z, or -`},
-		"a worker twice":              {"f known 0 0 1\n", `"f known 0 0 1": this worker is recorded twice`},
 		"a line that was cut":         {"f a 0 0 1", `"f a 0 0 1": the line has no end: its rest may be lost`},
 		"a long line": {
 			strings.Repeat("é", 50) + "\n", `"` + strings.Repeat("é", 40) + `…": a line begins with s, b or f and a space`,
@@ -90,7 +89,10 @@ func TestReadTakesWhatIsClear(t *testing.T) {
 		text   string
 		expect func(Gomega, *Record)
 	}{
-		"nothing":                 {"", func(g Gomega, r *Record) { g.Expect(r.Finished).To(BeEmpty()) }},
+		"nothing": {"", func(g Gomega, r *Record) { g.Expect(r.Finished).To(BeEmpty()) }},
+		"a worker twice, the earlier counts": {"f a 0 0 1\nf a 0 7 1\n", func(g Gomega, r *Record) {
+			g.Expect([]int32{r.Succeeded, r.Failed, r.ExitCode}).To(Equal([]int32{1, 0, 0}))
+		}},
 		"begun twice":             {"b a\nb a\n", func(g Gomega, r *Record) { g.Expect(r.Begun).To(HaveLen(1)) }},
 		"a time of another zone":  {"s 2026-01-02T14:00:00+02:00\n", func(g Gomega, r *Record) { g.Expect(r.Started).To(Equal(noon)) }},
 		"a time with fractions":   {"s 2026-01-02T12:00:00.7Z\n", func(g Gomega, r *Record) { g.Expect(r.Started).To(Equal(noon)) }},

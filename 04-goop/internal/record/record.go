@@ -8,7 +8,7 @@
 //	s 2026-01-02T15:04:05Z    the work was started, or resumed; of several the last counts
 //	s -                       it was suspended
 //	b NODE                    work has begun on a node
-//	f NODE ROUND EXIT TRIES   a worker has finished, with the exit code of its last try
+//	f NODE ROUND EXIT TRIES   a worker has finished, with the exit code of its last try; of several the first counts
 //	f NODE ROUND EXIT TRIES "OUTPUT"    the same, with the end of its output, quoted as in Go
 package record
 
