@@ -25,7 +25,7 @@ func TestNameConflict(t *testing.T) {
 	before := f.daemonSets()["job-1"]
 	f.create(workers(3))
 	running := f.expectNotRunning(v1alpha1.ReasonNameConflict)
-	f.Expect(running.Message).To(Equal("DaemonSet job-1 exists and does not belong to this Goop: it is left as it is"))
+	f.Expect(running.Message).To(Equal("DaemonSet job-1 exists and is not owned by this Goop: it is left unchanged"))
 	f.Expect(f.daemonSets()["job-1"]).To(Equal(before))
 	f.Expect(f.places()).To(Equal([]string{"a/0", "b/0"}), "the other rounds are made")
 	f.expectRest()
@@ -102,9 +102,8 @@ func TestRefusedDaemonSet(t *testing.T) {
 	})).To(Succeed())
 	f.passes(3)
 	f.Expect(f.expectNotRunning(v1alpha1.ReasonApplyFailed).Message).To(ContainSubstring("spec.template.spec.initContainers[1].resources.requests"))
-	result, err := f.reconcile()
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(result.RequeueAfter).To(Equal(refusalRetry))
+	_, err := f.reconcile()
+	f.Expect(isRejected(err)).To(BeTrue(), "the queue paces the retries: %v", err)
 }
 
 // Somebody has edited the record. Nothing is done, and nothing lost, until it can be read again.

@@ -24,12 +24,12 @@ func TestHostAccess(t *testing.T) {
 			f.Expect(f.daemonSets()).To(BeEmpty())
 			f.Expect(f.shards()).To(BeEmpty())
 			f.expectRest()
-			f.reconciler.AllowHostAccess = true
+			f.reconciler.allowHostAccess = true
 			f.settle()
 			f.expectRunning(v1alpha1.ReasonWorking)
 			f.Expect(f.places()).To(Equal([]string{"a/0"}))
 			f.runs("a/0")
-			f.reconciler.AllowHostAccess = false
+			f.reconciler.allowHostAccess = false
 			f.settle()
 			f.Expect(f.places()).To(BeEmpty())
 			f.expectNotRunning(v1alpha1.ReasonHostAccessRefused)
@@ -65,12 +65,12 @@ func TestHostAccessOfTheCleanup(t *testing.T) {
 	t.Run("the flag is withdrawn while it runs", func(t *testing.T) {
 		t.Parallel()
 		f := newField(t, "a", "b")
-		f.reconciler.AllowHostAccess = true
+		f.reconciler.allowHostAccess = true
 		f.create(cleanup, withHost)
 		f.runs("a/0", "b/0")
 		f.ends(0, "", "a/0")
 		f.recorded()
-		f.reconciler.AllowHostAccess = false
+		f.reconciler.allowHostAccess = false
 		f.settle()
 		f.Expect(f.places()).To(BeEmpty(), "a pod that is kept for its log would be made again if it is evicted")
 		f.recorded()
@@ -86,15 +86,15 @@ func TestHostAccessOfTheCleanup(t *testing.T) {
 	t.Run("the flag is withdrawn during the cleanup", func(t *testing.T) {
 		t.Parallel()
 		f := newField(t, "a")
-		f.reconciler.AllowHostAccess = true
+		f.reconciler.allowHostAccess = true
 		f.create(cleanup, withHost)
 		f.runs("a/0")
 		f.delete()
 		f.Expect(f.places()).To(Equal([]string{"a/cleanup"}))
-		f.reconciler.AllowHostAccess = false
+		f.reconciler.allowHostAccess = false
 		f.settle()
 		f.Expect(f.places()).To(BeEmpty())
-		f.reconciler.AllowHostAccess = true
+		f.reconciler.allowHostAccess = true
 		f.settle()
 		f.ends(0, "", "a/cleanup")
 		f.Expect(f.gone()).To(BeTrue())

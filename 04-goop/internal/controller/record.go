@@ -20,27 +20,8 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
 	"example.com/workbook/04-goop/internal/record"
+	"example.com/workbook/04-goop/internal/worker"
 )
-
-// recordFacts are the record of a Goop and its ConfigMaps, the shards.
-//
-// A user who may create ConfigMaps can create one with the name, the labels, the owner and the field manager of a shard.
-// What a user of Goops cannot write is a Goop's status. So a shard is created without the name of any node, its uid is
-// written to the status, and only then is work recorded in it. A ConfigMap that names nodes, and whose uid is not in the
-// status, is not believed.
-type recordFacts struct {
-	record *record.Record
-	// shards are the ConfigMaps that are believed, by number, and uids those of all that there are to be: it is longer
-	// than the status's while a new one is not in it yet.
-	shards map[int]*corev1.ConfigMap
-	uids   []string
-	// found are all ConfigMaps with the name and label of a shard, forged the number of that which is not believed.
-	found  map[int]*corev1.ConfigMap
-	forged int
-	// lost is the name of a shard that is gone, and unreadable why one that is there cannot be read; else empty. Then
-	// record says what the rest says.
-	lost, unreadable string
-}
 
 // shardName is the name of a ConfigMap of the record.
 func shardName(goop string, number int) string { return goop + "-record-" + strconv.Itoa(number) }
@@ -51,18 +32,18 @@ func shardNumber(goop, name string) (int, bool) {
 	return number, err == nil && number >= 0 && name == shardName(goop, number)
 }
 
-// readRecord reads the shards of the record.
-func (r *GoopReconciler) readRecord(ctx context.Context, seen *facts) (err error) {
-	goop := seen.goop
-	if seen.found, err = r.shardsOf(ctx, seen.key()); err != nil {
+// observeRecord reads the shards of the record.
+func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observation) (err error) {
+	goop := observed.goop
+	if observed.found, err = r.shardsOf(ctx, observed.key()); err != nil {
 		return err
 	}
-	if err := r.releaseAbandoned(ctx, seen.key(), withoutOwner(seen.found, goop)); err != nil {
+	if err := r.releaseShardsOf(ctx, observed.key(), withoutOwner(observed.found, goop)); err != nil {
 		return err
 	}
-	seen.shards, seen.uids, seen.forged = map[int]*corev1.ConfigMap{}, slices.Clone(goop.Status.RecordUIDs), -1
-	for number, uid := range seen.uids {
-		shard := seen.found[number]
+	observed.uids = slices.Clone(goop.Status.RecordUIDs)
+	for number, uid := range observed.uids {
+		shard := observed.found[number]
 		// After the end the record is deleted, unless a cleanup is to read it.
 		if uid == "" || (!isShard(shard, uid) && goop.Ended() && goop.DeletionTimestamp.IsZero()) {
 			continue
@@ -73,18 +54,18 @@ func (r *GoopReconciler) readRecord(ctx context.Context, seen *facts) (err error
 			}
 		}
 		if !isShard(shard, uid) {
-			seen.lost = shardName(goop.Name, number)
+			observed.lost = shardName(goop.Name, number)
 			continue
 		}
-		seen.shards[number] = shard
+		observed.shards[number] = shard
 	}
-	seen.addNewShards()
-	seen.record, err = record.Read(seen.texts())
+	addNewShards(observed)
+	observed.record, err = record.Read(texts(observed))
 	switch {
-	case len(seen.shards) < len(seen.uids):
-		seen.record = record.Salvage(seen.texts(), len(seen.uids))
+	case len(observed.shards) < len(observed.uids):
+		observed.record = record.Salvage(texts(observed), len(observed.uids))
 	case err != nil:
-		seen.record, seen.unreadable = record.Salvage(seen.texts(), len(seen.uids)), err.Error()
+		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), err.Error()
 	}
 	return nil
 }
@@ -102,15 +83,15 @@ func withoutOwner(found map[int]*corev1.ConfigMap, goop *v1alpha1.Goop) map[int]
 
 // addNewShards adds the shards whose uids are not in the status yet. Those of an earlier version of the operator are
 // known by the start time, which only an operator can have written.
-func (f *facts) addNewShards() {
-	earlier := len(f.uids) == 0 && f.goop.Status.StartTime != nil
-	for number := len(f.uids); f.found[number] != nil && metav1.IsControlledBy(f.found[number], f.goop); number++ {
-		shard := f.found[number]
+func addNewShards(observed *observation) {
+	earlier := len(observed.uids) == 0 && observed.goop.Status.StartTime != nil
+	for number := len(observed.uids); observed.found[number] != nil && metav1.IsControlledBy(observed.found[number], observed.goop); number++ {
+		shard := observed.found[number]
 		if !earlier && record.NamesNodes(shard.Data[record.Key]) {
-			f.forged = number
+			observed.forged = number
 			return
 		}
-		f.shards[number], f.uids = shard, append(f.uids, string(shard.UID))
+		observed.shards[number], observed.uids = shard, append(observed.uids, string(shard.UID))
 	}
 }
 
@@ -139,7 +120,7 @@ func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName
 // behind. It is nil if there is none.
 func (r *GoopReconciler) shardPastTheCache(ctx context.Context, goop *v1alpha1.Goop, number int) (*corev1.ConfigMap, error) {
 	shard := &corev1.ConfigMap{}
-	err := r.APIReader.Get(ctx, types.NamespacedName{Namespace: goop.Namespace, Name: shardName(goop.Name, number)}, shard)
+	err := r.apiReader.Get(ctx, types.NamespacedName{Namespace: goop.Namespace, Name: shardName(goop.Name, number)}, shard)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -149,185 +130,187 @@ func (r *GoopReconciler) shardPastTheCache(ctx context.Context, goop *v1alpha1.G
 	return shard, nil
 }
 
-func (f *recordFacts) texts() map[int]string {
-	texts := make(map[int]string, len(f.shards))
-	for number, shard := range f.shards {
+func texts(observed *observation) map[int]string {
+	texts := make(map[int]string, len(observed.shards))
+	for number, shard := range observed.shards {
 		texts[number] = shard.Data[record.Key]
 	}
 	return texts
 }
 
-// copyRecord reads the record once more, to be added to: what was seen stays as it was seen.
-func (f *recordFacts) copyRecord() *record.Record {
-	if f.unreadable == "" && len(f.shards) == len(f.uids) {
-		if again, err := record.Read(f.texts()); err == nil {
+// copyRecord reads the record once more, to be added to: what was seen stays as it was observed.
+func copyRecord(observed *observation) *record.Record {
+	if observed.unreadable == "" && len(observed.shards) == len(observed.uids) {
+		if again, err := record.Read(texts(observed)); err == nil {
 			return again
 		}
 	}
-	return record.Salvage(f.texts(), len(f.uids))
+	return record.Salvage(texts(observed), len(observed.uids))
 }
 
 // desiredShard is a ConfigMap of the record. For a cleanup it has the Goop's finalizer: where a Goop is deleted in the
 // foreground, or with its namespace, it would go before the cleanup has read it.
 func desiredShard(goop *v1alpha1.Goop, shard record.Shard) *corev1.ConfigMap {
-	meta := outlasting(childMeta(goop, shardName(goop.Name, shard.Number), childLabels(goop)))
+	meta := withoutBlocking(dependentMeta(goop, shardName(goop.Name, shard.Number), dependentLabels(goop)))
 	if len(goop.Spec.CleanupCmd) > 0 {
 		meta.Finalizers = []string{v1alpha1.CleanupFinalizer}
 	}
 	return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{record.Key: shard.Text}}
 }
 
-// begin records when the work is started or resumed, and that it is suspended: then also what is finished, as the
-// rest is about to be taken away.
-func (r *GoopReconciler) begin(ctx context.Context, seen *facts) (bool, error) {
-	if seen.goop.Ended() || seen.lost != "" {
+// recordStart records when the work is started or resumed, and that it is suspended: then also what is finished, because
+// the rest is about to be deleted.
+func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation) (bool, error) {
+	if observed.goop.Ended() || observed.lost != "" {
 		return false, nil
 	}
-	if seen.unreadable != "" {
-		return false, &refusedError{
+	if observed.unreadable != "" {
+		return false, &rejectedError{
 			reason:  v1alpha1.ReasonRecordUnreadable,
-			message: fmt.Sprintf("the record in ConfigMaps %s and so on cannot be read, and nothing is done until it can: %s", shardName(seen.goop.Name, 0), seen.unreadable),
+			message: fmt.Sprintf("the record in ConfigMaps %s and so on cannot be read, and nothing is done until it can: %s", shardName(observed.goop.Name, 0), observed.unreadable),
 		}
 	}
-	switch started := !seen.record.Started.IsZero(); {
-	case seen.narrow && started:
-		return true, r.writeRecord(ctx, seen, func(r *record.Record) {
-			note(r, seen)
+	switch started := !observed.record.Started.IsZero(); {
+	case observed.stopping && started:
+		return true, r.updateRecord(ctx, observed, func(r *record.Record) {
+			addWork(r, observed)
 			r.Suspend()
 		})
-	case !seen.narrow && !started:
-		return true, r.writeRecord(ctx, seen, func(r *record.Record) { r.Start(seen.now) })
+	case !observed.stopping && !started:
+		return true, r.updateRecord(ctx, observed, func(r *record.Record) { r.Start(observed.now) })
 	}
 	return false, nil
 }
 
-// recordShards writes the uids of new shards to the status: from then on they are believed.
-func (r *GoopReconciler) recordShards(ctx context.Context, seen *facts) (bool, error) {
-	if len(seen.uids) == len(seen.goop.Status.RecordUIDs) || (seen.goop.Ended() && seen.goop.DeletionTimestamp.IsZero()) {
+// recordShards writes the uids of new shards of the record to the status: from then on they are believed.
+func (r *GoopReconciler) recordShards(ctx context.Context, observed *observation) (bool, error) {
+	if len(observed.uids) == len(observed.goop.Status.RecordUIDs) || (observed.goop.Ended() && observed.goop.DeletionTimestamp.IsZero()) {
 		return false, nil
 	}
-	return true, r.writeStatus(ctx, seen, desiredStatus(seen))
+	return true, r.reportStatus(ctx, observed, desiredStatus(observed))
 }
 
-// remember records which workers have finished, and for a cleanup where work has begun. It may have to wait for its
-// turn, but not if what it knows is about to be lost.
-func (r *GoopReconciler) remember(ctx context.Context, seen *facts) (bool, error) {
-	if (seen.unreadable != "" && seen.goop.DeletionTimestamp.IsZero()) || !due(seen) {
+// recordWork records which workers have finished, and for a cleanup where work has begun and where the cleanup has ended.
+// It may have to wait for its turn, but not if what is to be recorded is about to be lost.
+func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) (bool, error) {
+	if (observed.unreadable != "" && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
 		return false, nil
 	}
-	hurry := seen.tale.fading || (seen.narrow && unrecorded(seen)) || seen.damaged()
-	if wait := r.pace.wait(seen.key(), writesRecord, seen.now); wait > 0 && !hurry {
-		seen.comeBack(wait)
+	urgent := observed.work.vanishing || observed.cleaning.vanishing || isDamaged(observed) || (observed.stopping && beginsUnrecorded(observed))
+	if wait := r.pace.wait(observed.key(), writesRecord, observed.now); wait > 0 && !urgent {
+		observed.requeueAfter(wait)
 		return false, nil
 	}
-	if err := r.writeRecord(ctx, seen, func(r *record.Record) { note(r, seen) }); err != nil {
+	if err := r.writeRecord(ctx, observed); err != nil {
 		return false, err
 	}
-	r.pace.wrote(seen.key(), writesRecord, seen.now)
+	r.pace.wrote(observed.key(), writesRecord, observed.now)
 	return true, nil
 }
 
-// due tells whether there is anything to be recorded. What comes after the end does not count.
-func due(seen *facts) bool {
-	if len(seen.tale.ended) > 0 && !over(seen) {
+// writeRecord records all that is known of the work.
+func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation) error {
+	return r.updateRecord(ctx, observed, func(r *record.Record) { addWork(r, observed) })
+}
+
+// anyUnrecorded tells whether there is anything to be recorded. What comes after the end does not count.
+func anyUnrecorded(observed *observation) bool {
+	if len(observed.work.ended) > 0 && !ignoresResults(observed) {
 		return true
 	}
-	if len(seen.goop.Spec.CleanupCmd) == 0 {
+	if len(observed.goop.Spec.CleanupCmd) == 0 {
 		return false
 	}
-	return anyNotBegun(seen, seen.tale.seen) || (seen.narrow && unrecorded(seen)) || anyNotBegun(seen, mayHaveBegun(seen))
+	return len(observed.cleaning.ended) > 0 || anyNotBegun(observed, observed.work.begun) ||
+		(observed.stopping && beginsUnrecorded(observed)) || anyNotBegun(observed, mayHaveBegun(observed))
 }
 
-// over tells whether the results of workers are of no use any more.
-func over(seen *facts) bool {
-	return seen.goop.Ended() || !seen.goop.DeletionTimestamp.IsZero() || seen.lost != ""
-}
-
-// damaged tells whether the record does not say all that was recorded.
-func (f *recordFacts) damaged() bool { return f.lost != "" || f.unreadable != "" }
-
-// mayHaveBegun are the nodes where work may have begun according to all but the record; none if the record is whole. It
-// rather has a node too many than one too few.
-func mayHaveBegun(seen *facts) map[string]bool {
-	if !seen.damaged() || seen.cleanup != nil {
-		return nil
-	}
-	nodes := map[string]bool{}
-	for _, node := range seen.eligible {
-		nodes[node] = true
-	}
-	for _, round := range seen.placed {
-		if !round.Everywhere {
-			for _, node := range round.Nodes {
-				nodes[node] = true
-			}
-		}
-	}
-	for _, failure := range seen.goop.Status.Failures {
-		nodes[failure.Node] = true
-	}
-	for i := range seen.pods {
-		if node := seen.pods[i].Spec.NodeName; node != "" {
-			nodes[node] = true
-		}
-	}
-	return nodes
-}
-
-// unrecorded tells whether there is a node where work may begin at any moment, that has to be cleaned up and that the
-// record does not know. It has to be recorded before work is taken away.
-func unrecorded(seen *facts) bool {
-	return len(seen.goop.Spec.CleanupCmd) > 0 && anyNotBegun(seen, seen.tale.begun)
+// beginsUnrecorded tells whether there is a node where work may begin at any moment, that has to be cleaned up and that
+// the record does not name. It has to be recorded before work is deleted.
+func beginsUnrecorded(observed *observation) bool {
+	return len(observed.goop.Spec.CleanupCmd) > 0 && anyNotBegun(observed, observed.work.mayBegin)
 }
 
 // anyNotBegun tells whether there is one among these nodes of which the record does not say that work has begun there.
-func anyNotBegun(seen *facts, nodes map[string]bool) bool {
+func anyNotBegun(observed *observation, nodes map[string]bool) bool {
 	for node := range nodes {
-		if !seen.record.Begun[node] {
+		if !observed.record.Begun[node] {
 			return true
 		}
 	}
 	return false
 }
 
-// note adds what is to be recorded to the record, by node and round.
-func note(r *record.Record, seen *facts) {
-	if !over(seen) {
-		places := slices.SortedFunc(maps.Keys(seen.tale.ended), func(a, b plan.Place) int {
-			return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Round, b.Round))
-		})
-		for _, place := range places {
-			ended := seen.tale.ended[place]
+// mayHaveBegun are the nodes where work may have begun according to all but the record; none if the record is whole. It
+// has rather a node too many than one too few.
+func mayHaveBegun(observed *observation) map[string]bool {
+	if !isDamaged(observed) || observed.cleanup != nil {
+		return nil
+	}
+	nodes := map[string]bool{}
+	for _, node := range observed.eligible {
+		nodes[node] = true
+	}
+	for _, round := range observed.placed {
+		for _, node := range round.Nodes {
+			nodes[node] = nodes[node] || !round.Everywhere
+		}
+	}
+	for _, failure := range observed.goop.Status.Failures {
+		nodes[failure.Node] = true
+	}
+	for i := range observed.pods {
+		nodes[observed.pods[i].Spec.NodeName] = true
+	}
+	maps.DeleteFunc(nodes, func(node string, may bool) bool { return node == "" || !may })
+	return nodes
+}
+
+// addWork adds what is to be recorded to the record, by node and round.
+func addWork(r *record.Record, observed *observation) {
+	if !ignoresResults(observed) {
+		for _, place := range sortedPlaces(observed.work.ended) {
+			ended := observed.work.ended[place]
 			r.Finish(record.Finish{Place: place, ExitCode: ended.ExitCode, Tries: ended.Tries, Output: ended.Output})
 		}
 	}
-	if len(seen.goop.Spec.CleanupCmd) == 0 {
+	if len(observed.goop.Spec.CleanupCmd) == 0 {
 		return
 	}
-	begun := []map[string]bool{seen.tale.seen, mayHaveBegun(seen)}
-	if seen.narrow {
-		begun = append(begun, seen.tale.begun)
+	begun := []map[string]bool{observed.work.begun, mayHaveBegun(observed)}
+	if observed.stopping {
+		begun = append(begun, observed.work.mayBegin)
 	}
 	for _, nodes := range begun {
 		for _, node := range slices.Sorted(maps.Keys(nodes)) {
 			r.Begin(node)
 		}
 	}
+	for _, place := range sortedPlaces(observed.cleaning.ended) {
+		ended := observed.cleaning.ended[place]
+		r.Clean(place.Node, ended.ExitCode, ended.Tries)
+	}
 }
 
-// writeRecord writes the first shard that has changed. The next pass writes the others: it finds the same out of
-// order. What was seen stays as it was seen: until it is written, nothing else is known.
-func (r *GoopReconciler) writeRecord(ctx context.Context, seen *facts, add func(*record.Record)) error {
-	updated := seen.copyRecord()
+func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
+	return slices.SortedFunc(maps.Keys(ended), func(a, b plan.Place) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Round, b.Round))
+	})
+}
+
+// updateRecord writes the first shard that has changed. The next reconciliation writes the others: it finds the same
+// unrecorded. The observation stays as it is: until it is written, nothing else is known.
+func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, add func(*record.Record)) error {
+	updated := copyRecord(observed)
 	add(updated)
 	changed := updated.Changed()
 	if len(changed) == 0 {
-		return fmt.Errorf("recording the work of Goop %s: there is nothing to record", seen.goop.Name)
+		return fmt.Errorf("recording the work of Goop %s: there is nothing to record", observed.goop.Name)
 	}
 	shard := changed[0]
-	live, ok := seen.shards[shard.Number]
+	live, ok := observed.shards[shard.Number]
 	if !ok {
-		return r.createShard(ctx, seen, shard)
+		return r.createShard(ctx, observed, shard)
 	}
 	// The version that was read is in it: another writer's would be lost.
 	target := live.DeepCopy()
@@ -340,30 +323,30 @@ func (r *GoopReconciler) writeRecord(ctx context.Context, seen *facts, add func(
 }
 
 // createShard creates a shard. What it says of nodes is written when its uid is in the status.
-func (r *GoopReconciler) createShard(ctx context.Context, seen *facts, shard record.Shard) error {
-	if seen.forged == shard.Number {
-		return &refusedError{
+func (r *GoopReconciler) createShard(ctx context.Context, observed *observation, shard record.Shard) error {
+	if observed.forged == shard.Number {
+		return &rejectedError{
 			reason:  v1alpha1.ReasonNameConflict,
-			message: fmt.Sprintf("ConfigMap %s was not written by this operator: it is left as it is", shardName(seen.goop.Name, shard.Number)),
+			message: fmt.Sprintf("ConfigMap %s was not written by this operator: it is left as it is", shardName(observed.goop.Name, shard.Number)),
 		}
 	}
 	if record.NamesNodes(shard.Text) {
 		shard.Text = ""
 	}
-	if err := r.confirm(ctx, seen.goop); err != nil {
+	if err := r.confirm(ctx, observed.goop); err != nil {
 		return err
 	}
-	return r.create(ctx, seen.goop, desiredShard(seen.goop, shard), "ConfigMap")
+	return createDependent(ctx, r.Client, fieldOwner, observed.goop, desiredShard(observed.goop, shard))
 }
 
 // releaseRecord removes the finalizer from the record: the cleanup is done. The last shard is the first: what is left
 // after a crash has the start of the record.
-func (r *GoopReconciler) releaseRecord(ctx context.Context, seen *facts) error {
-	all := maps.Clone(seen.found)
-	maps.Copy(all, seen.shards)
+func (r *GoopReconciler) releaseRecord(ctx context.Context, observed *observation) error {
+	all := maps.Clone(observed.found)
+	maps.Copy(all, observed.shards)
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(all))) {
 		shard := all[number]
-		if !metav1.IsControlledBy(shard, seen.goop) && seen.shards[number] != shard {
+		if !metav1.IsControlledBy(shard, observed.goop) && observed.shards[number] != shard {
 			continue
 		}
 		if err := r.releaseShard(ctx, shard); err != nil {
@@ -385,9 +368,18 @@ func (r *GoopReconciler) releaseShard(ctx context.Context, shard *corev1.ConfigM
 	return nil
 }
 
-// releaseAbandoned removes the finalizer from records that are being deleted and whose Goop is gone, because a user has
-// removed its finalizer: nothing else would ever do so. There may be another Goop of that name.
-func (r *GoopReconciler) releaseAbandoned(ctx context.Context, key types.NamespacedName, found map[int]*corev1.ConfigMap) error {
+// releaseAbandoned removes the finalizer from the record of a Goop that is gone: see releaseShardsOf.
+func (r *GoopReconciler) releaseAbandoned(ctx context.Context, goop types.NamespacedName) error {
+	found, err := r.shardsOf(ctx, goop)
+	if err != nil {
+		return err
+	}
+	return r.releaseShardsOf(ctx, goop, found)
+}
+
+// releaseShardsOf removes the finalizer from those shards that are being deleted and whose Goop is gone, because a user
+// has removed its finalizer: nothing else would ever do so. There may be another Goop of that name.
+func (r *GoopReconciler) releaseShardsOf(ctx context.Context, key types.NamespacedName, found map[int]*corev1.ConfigMap) error {
 	abandoned := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(number int) bool {
 		return found[number].DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(found[number], v1alpha1.CleanupFinalizer)
 	})
@@ -395,7 +387,7 @@ func (r *GoopReconciler) releaseAbandoned(ctx context.Context, key types.Namespa
 		return nil
 	}
 	var live v1alpha1.Goop
-	if err := r.APIReader.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
+	if err := r.apiReader.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Goop %s: %w", key.Name, err)
 	}
 	for _, number := range slices.Backward(abandoned) {
@@ -415,7 +407,7 @@ func (r *GoopReconciler) releaseAbandoned(ctx context.Context, key types.Namespa
 func (r *GoopReconciler) confirm(ctx context.Context, goop *v1alpha1.Goop) error {
 	var live v1alpha1.Goop
 	key := types.NamespacedName{Namespace: goop.Namespace, Name: goop.Name}
-	if err := r.APIReader.Get(ctx, key, &live); err != nil {
+	if err := r.apiReader.Get(ctx, key, &live); err != nil {
 		if apierrors.IsNotFound(err) {
 			return errStale
 		}

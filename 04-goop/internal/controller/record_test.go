@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,6 +195,44 @@ func TestCleanupOfAnOrphaningDeletion(t *testing.T) {
 	f.ends(0, "", "a/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
 	f.expectReleased()
+}
+
+// fillShard leaves no room in a shard for another entry. It says the same.
+func (f *field) fillShard(number int) {
+	shard := f.shards()[number]
+	start := "s 2026-01-01T00:00:00Z\n"
+	text := shard.Data[record.Key]
+	shard.Data[record.Key] = text + strings.Repeat("s -\n", (record.ShardSize-len(text)-len(start))/len("s -\n")) + start
+	f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
+}
+
+// A record of two shards is released whole, whichever request of the release fails: after a foreground deletion a shard
+// goes as soon as its finalizer is removed, and what is left has to say what the whole record said.
+func TestEveryShardIsReleased(t *testing.T) {
+	t.Parallel()
+	for n := range 10 {
+		t.Run(fmt.Sprint("request ", n+1), func(t *testing.T) {
+			t.Parallel()
+			f := newField(t, "a", "b")
+			f.create(cleanup)
+			f.runs("a/0")
+			f.fillShard(0)
+			f.runs("b/0")
+			f.Expect(f.shards()).To(HaveLen(2))
+			f.delete()
+			for _, shard := range f.shards() {
+				f.Expect(f.client.Delete(f.ctx, &shard)).To(Succeed())
+			}
+			f.recorded()
+			f.kubelet("a/cleanup", isOver(0, ""))
+			f.kubelet("b/cleanup", isOver(0, ""))
+			f.requests.crash = crash{at: len(f.requests.seen) + n + 1}
+			f.settle()
+			f.Expect(f.gone()).To(BeTrue())
+			f.Expect(f.shards()).To(BeEmpty())
+			f.Expect(f.recorded()).To(HaveExactElements("Normal CleanedUp cleanupCmd has ended with 0 on all nodes where work ran: 2"))
+		})
+	}
 }
 
 // A user removes the finalizer of the Goop by hand. Its record goes with it, also where there is a Goop of that name

@@ -33,6 +33,8 @@ func drawEntry(t *rapid.T, r *Record) {
 		r.Suspend()
 	case 2, 3:
 		r.Begin(node.Draw(t, "node"))
+	case 4:
+		r.Clean(node.Draw(t, "node"), rapid.SampledFrom([]int32{0, 1, 255}).Draw(t, "exit"), rapid.Int32Range(1, 1001).Draw(t, "tries"))
 	default:
 		r.Finish(Finish{
 			Place:    plan.Place{Node: node.Draw(t, "node"), Round: rapid.IntRange(0, 31).Draw(t, "round")},
