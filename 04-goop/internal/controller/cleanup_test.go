@@ -181,7 +181,7 @@ func TestCleanupInANamespaceThatGoes(t *testing.T) {
 	f.delete()
 	f.Expect(f.gone()).To(BeTrue())
 	f.Expect(f.recorded()).To(HaveExactElements(
-		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 1 nodes: "+f.node("a")+" (not finished)",
+		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 1 nodes: " + f.node("a") + " (not finished)",
 	))
 }
 

@@ -7,13 +7,15 @@
 //	observe.go          what one reconciliation reads, and the plan that it makes of it
 //	finalize.go         what happens before a Goop with a cleanupCmd goes
 //	rounds.go           the DaemonSets of the work
-//	record.go           the ConfigMaps of the record: read, written, released
+//	record.go           what is recorded, and when
+//	shards.go           the ConfigMaps of the record: read, believed, released
 //	apply.go            how a dependent is written
 //	report.go           how the status and Events are written
 //	resources.go        spec and plan → desired dependents
 //	affinity.go         nodes ↔ the affinity of a DaemonSet
-//	status.go           what was observed → conditions
 //	outcome.go          what was observed → how the cleanup went
+//	status.go           what was observed → conditions
+//	observation.go      what one reconciliation observed
 //	pods.go             what pods say of themselves
 //	nodes.go            which nodes may be used
 //	pace.go             how often record and status are written
@@ -68,7 +70,7 @@ func NewGoopReconciler(c client.Client, apiReader client.Reader, recorder events
 // +kubebuilder:rbac:groups=goop.example.com,resources=goops/status,verbs=patch
 // +kubebuilder:rbac:groups=goop.example.com,resources=goops/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create;update;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
