@@ -13,9 +13,11 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	// Authentication plugins, for kubeconfigs that name one.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -37,20 +39,41 @@ func init() {
 	// +kubebuilder:scaffold:scheme
 }
 
-type options struct {
-	metricsAddress, probeAddress string
-	leaderElect                  bool
-	leaderElectionNamespace      string
-	concurrency                  int
+// managerOptions are the flags that every operator of this kind has.
+type managerOptions struct {
+	metricsAddress, probeAddress              string
+	leaderElect                               bool
+	leaderElectionNamespace                   string
+	leaseDuration, renewDeadline, retryPeriod time.Duration
+	concurrency                               int
+}
+
+// bindFlags defines the flags. The three times of leader election are those of kube-controller-manager, but for
+// renewDeadline, which is 2 s less than its default. A leader that gets no response from the API server goes on working
+// until it has waited for retryPeriod, has tried to renew the lease for renewDeadline, and has tried to release it for
+// half as long: all that has to be over before the lease has expired, or two replicas work at once.
+func (o *managerOptions) bindFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Where metrics are served, over HTTPS, to callers with the permission to get /metrics. 0 turns them off.")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served.")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding the lease, so that of several replicas one is at work.")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The namespace of the lease. Outside a cluster it must be given.")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long after the last renewal another replica waits before it acquires the lease.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 8*time.Second, "How long the leader tries to renew the lease before it stops working.")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "How long replicas wait between attempts to acquire or renew the lease.")
+	flags.IntVar(&o.concurrency, "max-concurrent-reconciles", 4, "How many objects are reconciled at once.")
+}
+
+// validate rejects times of leader election by which two replicas could work at once: see bindFlags.
+func (o *managerOptions) validate() error {
+	if longest := o.retryPeriod + o.renewDeadline + o.renewDeadline/2; longest >= o.leaseDuration {
+		return fmt.Errorf("--leader-elect-lease-duration is %v, and has to be more than --leader-elect-retry-period and one and a half times --leader-elect-renew-deadline: %v", o.leaseDuration, longest)
+	}
+	return nil
 }
 
 func main() {
-	var o options
-	flag.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Where metrics are served, over HTTPS, to callers with the right to get /metrics. 0 turns them off.")
-	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served.")
-	flag.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding the lease, so that of several replicas one is at work.")
-	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The namespace of the lease. Outside a cluster it must be given.")
-	flag.IntVar(&o.concurrency, "max-concurrent-reconciles", 4, "How many objects of each kind are worked on at once.")
+	var o managerOptions
+	o.bindFlags(flag.CommandLine)
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -62,7 +85,10 @@ func main() {
 	}
 }
 
-func run(o options) error {
+func run(o managerOptions) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	// It has no limit on requests a second: the API server's own fairness sees to that.
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
@@ -72,7 +98,7 @@ func run(o options) error {
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: scheme,
 		Cache:  controller.CacheOptions(),
-		// A pass reads what the pass before it wrote, never an older state. Experimental in
+		// A reconciliation reads what the one before it wrote, never an older state. Experimental in
 		// controller-runtime 0.25; without it all still converges, with more writes.
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Controller:                    config.Controller{ReconciliationTimeout: time.Minute},
@@ -82,22 +108,22 @@ func run(o options) error {
 		LeaderElectionID:              "flux-operator.flux-framework.org",
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		// 2 s less than the default. A leader that the API server does not answer goes on working until it has
-		// waited for RetryPeriod (2 s), tried to renew the lease for RenewDeadline, and tried to release it for
-		// half as long: all that has to be over before the lease is, after 15 s, or two replicas work at once.
-		RenewDeadline: new(8 * time.Second),
+		LeaseDuration:                 &o.leaseDuration,
+		RenewDeadline:                 &o.renewDeadline,
+		RetryPeriod:                   &o.retryPeriod,
 	})
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
 
 	ctx := ctrl.SetupSignalHandler()
-	fluxes := controller.NewFluxReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("flux-controller"))
-	if err := fluxes.SetupWithManager(mgr, o.concurrency); err != nil {
+	perController := ctrlcontroller.Options{MaxConcurrentReconciles: o.concurrency}
+	fluxes := controller.NewFluxReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("flux-controller"), clock.RealClock{})
+	if err := fluxes.SetupWithManager(ctx, mgr, perController); err != nil {
 		return fmt.Errorf("creating the controller of Flux: %w", err)
 	}
-	setups := controller.NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader())
-	if err := setups.SetupWithManager(mgr, o.concurrency); err != nil {
+	setups := controller.NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
+	if err := setups.SetupWithManager(ctx, mgr, perController); err != nil {
 		return fmt.Errorf("creating the controller of FluxSetup: %w", err)
 	}
 	// +kubebuilder:scaffold:builder

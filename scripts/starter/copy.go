@@ -56,7 +56,7 @@ func plan(ctx context.Context, repo string, s *stage) ([]origin, error) {
 var forBookOnly = regexp.MustCompile(`/seed_\w+_test\.go$`)
 
 // forRepositoryOnly are the scripts that are about all stages, not about one.
-var forRepositoryOnly = regexp.MustCompile(`^scripts/(docssite/|docstest/|starter/|tools/hugo/|tools/mdlinks/|verify-.*|copy-tree\.sh|stage\.sh|test\.sh|vuln\.sh)`)
+var forRepositoryOnly = regexp.MustCompile(`^scripts/(docssite/|docstest/|starter/|tools/hugo/|tools/mdlinks/|tools/skeleton/|verify-.*|copy-tree\.sh|lines\.sh|stage\.sh|test\.sh|vuln\.sh)`)
 
 // write puts the copy into dest, renamed. It returns where each file of the copy comes from.
 func write(repo, dest string, o options, s *stage, r *renamer, origins []origin) (map[string]origin, error) {

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -22,23 +24,33 @@ import (
 
 // Ensure returns a folder that holds every program asked for, and makes those that are missing. It
 // is the same folder for any set of names, as long as the pinned versions and KUBEBUILDER_ASSETS stay
-// the same. Progress goes to out. Processes that need the same program at once build it once: the
-// others wait and say so. It fails for a name that is not in Names, and when a build fails.
+// the same. Progress goes to out, and so does, once in a process, the reason why a download failed and
+// a build follows. Processes that need the same program at once build it once: the others wait and say
+// so. It fails for a name that is not in Names, for a download with a wrong checksum, and when a build
+// fails.
 func Ensure(ctx context.Context, out io.Writer, names ...string) (dir string, err error) {
 	cache, err := config.CacheDir()
 	if err != nil {
 		return "", err
 	}
 	root := filepath.Join(cache, "binaries", runtime.GOOS+"-"+runtime.GOARCH)
-	s := store{dir: root, assets: os.Getenv("KUBEBUILDER_ASSETS"), components: components(), download: download, build: build}
+	s := store{
+		dir: root, assets: os.Getenv("KUBEBUILDER_ASSETS"), components: components(),
+		noDownload: &noDownload, download: download, build: build,
+	}
 	return s.ensure(ctx, out, names...)
 }
+
+// noDownload is set for the life of the process once a download has failed: the reason is reported once,
+// and not waited for again with each program.
+var noDownload atomic.Bool
 
 // store is the cache: one file per program and version, and folders of links to them.
 type store struct {
 	dir        string
 	assets     string
 	components map[string]component
+	noDownload *atomic.Bool
 	// download fetches envtestNames into a folder; build makes one component's program there.
 	download func(ctx context.Context, out io.Writer, into string) error
 	build    func(ctx context.Context, out io.Writer, c component, into string) error
@@ -103,7 +115,7 @@ func (s store) make(ctx context.Context, out io.Writer, c component) error {
 		return fmt.Errorf("locking %s: %w", c.name, err)
 	}
 	defer unlock()
-	if exists(s.cached(c)) { // whoever held the lock has made it
+	if exists(s.cached(c)) { // the process that held the lock has made it
 		return nil
 	}
 
@@ -117,13 +129,36 @@ func (s store) make(ctx context.Context, out io.Writer, c component) error {
 	}
 	defer os.RemoveAll(temp)
 
-	if isEnvtest(c.name) && s.download(ctx, out, temp) == nil {
-		return s.keep(temp, envtestNames...)
+	if isEnvtest(c.name) && !s.noDownload.Load() {
+		err := s.download(ctx, out, temp)
+		if err == nil {
+			return s.keep(temp, envtestNames...)
+		}
+		if err := s.instead(ctx, out, c, err); err != nil {
+			return err
+		}
 	}
 	if err := s.build(ctx, out, c, temp); err != nil {
 		return err
 	}
 	return s.keep(temp, c.name)
+}
+
+// instead reports why a download failed, before a build that takes minutes. It fails where no build may
+// follow: what was altered on its way is an error, and so is the end of ctx.
+func (s store) instead(ctx context.Context, out io.Writer, c component, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// setup-envtest and the go command word it alike.
+	if strings.Contains(err.Error(), "checksum mismatch") {
+		return fmt.Errorf("downloading %s: %w", c.name, err)
+	}
+	if !s.noDownload.Swap(true) {
+		fmt.Fprintf(out, "==> %s and %s cannot be downloaded, each is built when it is needed: %s\n",
+			strings.Join(envtestNames[:len(envtestNames)-1], ", "), envtestNames[len(envtestNames)-1], oneLine(err))
+	}
+	return nil
 }
 
 // keep moves finished programs from temp to their places in the cache, each at once.

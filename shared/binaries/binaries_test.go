@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -20,7 +22,7 @@ import (
 // fakeStore is a store with a folder of its own and sources that write a word instead of a program.
 func fakeStore(t *testing.T) *store {
 	t.Helper()
-	s := &store{dir: t.TempDir(), components: components()}
+	s := &store{dir: t.TempDir(), components: components(), noDownload: &atomic.Bool{}}
 	s.download = func(context.Context, io.Writer, string) error { return errors.New("no network") }
 	s.build = func(_ context.Context, _ io.Writer, c component, into string) error {
 		return os.WriteFile(filepath.Join(into, c.name), []byte("built"), 0o755)
@@ -89,6 +91,52 @@ func TestADownloadGivesAllThreeAndNothingElse(t *testing.T) {
 	}
 	g.Expect(contents(g, dir, "kube-scheduler")).To(Equal("built"))
 	g.Expect(downloads).To(Equal(1))
+}
+
+func TestAFailedDownloadIsReportedOnceWithItsReason(t *testing.T) {
+	g := NewWithT(t)
+	s := fakeStore(t)
+	tries := 0
+	s.download = func(context.Context, io.Writer, string) error {
+		tries++
+		return errors.New("exit status 1: go: downloading example.com/tool v1.0.0\nunable to request the index: no such host\nexit status 2")
+	}
+	var said bytes.Buffer
+	_, err := s.ensure(t.Context(), &said, "kwok", "etcd", "kube-apiserver")
+	g.Expect(err).NotTo(HaveOccurred())
+	dir, err := s.ensure(t.Context(), &said, "kubectl")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(contents(g, dir, "kubectl")).To(Equal("built"))
+	g.Expect(said.String()).To(Equal("==> etcd, kube-apiserver and kubectl cannot be downloaded, each is built when it is needed: " +
+		"unable to request the index: no such host\n"))
+	g.Expect(tries).To(Equal(1), "downloads tried in one run")
+}
+
+// Of what was altered on its way, nothing may run: a build must not hide it.
+func TestAWrongChecksumIsAnError(t *testing.T) {
+	g := NewWithT(t)
+	s := fakeStore(t)
+	s.download = func(context.Context, io.Writer, string) error {
+		return fmt.Errorf("running setup-envtest: %w", errors.New("unable to download requested version: checksum mismatch for envtest.tar.gz: 12 (computed) != 34 (reported)"))
+	}
+	var said bytes.Buffer
+	_, err := s.ensure(t.Context(), &said, "etcd")
+	g.Expect(err).To(MatchError(And(ContainSubstring("downloading etcd"), ContainSubstring("12 (computed) != 34 (reported)"))))
+	g.Expect(s.cached(s.components["etcd"])).NotTo(BeAnExistingFile())
+}
+
+func TestAnInterruptedDownloadIsNotFollowedByABuild(t *testing.T) {
+	g := NewWithT(t)
+	s := fakeStore(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.download = func(context.Context, io.Writer, string) error {
+		cancel()
+		return errors.New("signal: interrupt")
+	}
+	var said bytes.Buffer
+	_, err := s.ensure(ctx, &said, "etcd")
+	g.Expect(err).To(MatchError(context.Canceled))
+	g.Expect(said.String()).To(BeEmpty())
 }
 
 func TestAFailedBuildLeavesNothing(t *testing.T) {

@@ -3,13 +3,18 @@ package binaries
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,8 +31,8 @@ const envtestIndex = "https://raw.githubusercontent.com/kubernetes-sigs/controll
 // without network goes on to build after a moment.
 const reachable = 3 * time.Second
 
-// download fetches envtestNames into a folder with setup-envtest. It fails quickly and says nothing
-// when the index cannot be reached: a build follows.
+// download fetches envtestNames into a folder with setup-envtest. It fails quickly, before it prints
+// anything, when the index cannot be reached: a build follows.
 func download(ctx context.Context, out io.Writer, into string) error {
 	if err := probe(ctx, envtestIndex); err != nil {
 		return err
@@ -48,22 +53,48 @@ func download(ctx context.Context, out io.Writer, into string) error {
 	})
 }
 
-func probe(ctx context.Context, url string) error {
+// probe asks for the header of a file. Its error is a short text: the file, its host and the cause.
+func probe(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachable)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)
 	if err != nil {
 		return err
 	}
+	what := path.Base(request.URL.Path) + " of " + request.URL.Host
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: no response within %s", what, reachable)
+	case err != nil:
+		return fmt.Errorf("%s: %w", what, cause(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+		return fmt.Errorf("%s: HTTP status %s", what, response.Status)
 	}
 	return nil
+}
+
+// cause strips from an HTTP client's error what names the address once more.
+func cause(err error) error {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return errors.New(dns.Err)
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		err = request.Err
+	}
+	if connection, ok := errors.AsType[*net.OpError](err); ok {
+		err = connection.Err
+	}
+	return err
+}
+
+// noise is what the go command writes that is no reason: its progress, and programs' exit statuses.
+var noise = regexp.MustCompile(`exit status \d+(: )?|go: downloading .*`)
+
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(noise.ReplaceAllString(err.Error(), "")), " ")
 }
 
 // build makes the program of one component from the Go module proxy, into a folder.

@@ -9,25 +9,43 @@ const (
 	// ReasonServing means that every replica is up to date and available. The one reason of True.
 	ReasonServing = "Serving"
 
-	// ReasonRollingOut means that the children are as the spec wants them and that their pods are
-	// not yet all replaced and available.
+	// ReasonRollingOut means that the Deployment and the Service are as the spec describes them and that the
+	// pods are not yet all replaced and available.
 	ReasonRollingOut = "RollingOut"
 
-	// ReasonScaledToZero means that no pod is wanted and none is left.
+	// ReasonScaledToZero means that no pod is desired and none is left.
 	ReasonScaledToZero = "ScaledToZero"
 
 	// ReasonPortConflict means that another Service holds the node port of the spec. What was served
 	// before, if anything, still is, on the port in the status.
 	ReasonPortConflict = "PortConflict"
 
-	// ReasonNameConflict means that a Deployment or a Service of the Lolcow's name is there already
-	// and is not the Lolcow's. It is left as it is.
+	// ReasonNameConflict means that a Deployment or a Service of the Lolcow's name exists and is not owned
+	// by the Lolcow. It is left unchanged.
 	ReasonNameConflict = "NameConflict"
+
+	// ReasonApplyFailed means that the API server rejects the Deployment or the Service for any other reason;
+	// the message is the API server's.
+	ReasonApplyFailed = "ApplyFailed"
+
+	// ReasonAPIError means that a request failed for a reason that may pass, for instance because an admission
+	// webhook is down. It is retried; the message is that of the first failure, without addresses and times.
+	ReasonAPIError = "APIError"
 
 	// ReasonImageNotPulled means that a node could not pull the image; the message is the kubelet's.
 	ReasonImageNotPulled = "ImageNotPulled"
 
-	// ReasonApplyFailed means that the API server refused a child for any other reason; the message
-	// is the API server's.
-	ReasonApplyFailed = "ApplyFailed"
+	// ReasonCrashLoopBackOff means that a container keeps ending; the message says with which exit code.
+	ReasonCrashLoopBackOff = "CrashLoopBackOff"
+
+	// ReasonUnschedulable means that no node takes a pod; the message is the scheduler's.
+	ReasonUnschedulable = "Unschedulable"
+
+	// ReasonPodsNotCreated means that pods are rejected, for instance by a quota; the message is that of the
+	// condition ReplicaFailure of the Deployment.
+	ReasonPodsNotCreated = "PodsNotCreated"
+
+	// ReasonProgressDeadlineExceeded means that a rollout makes no progress for longer than the Deployment
+	// allows, and that no pod says why.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 )

@@ -2,9 +2,7 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -12,147 +10,90 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
-
-// fieldOwner is the name under which the API server records the fields that this controller owns.
-const fieldOwner = "lolcow-controller"
 
 // configuration is what all apply configurations of one kind have in common.
 type configuration[C any] interface {
 	runtime.ApplyConfiguration
+	GetName() *string
+	GetNamespace() *string
 	WithUID(types.UID) C
 }
 
-// applyChild brings one child in line with what is desired, and returns what the child is now: nil if
-// there is none that is the Lolcow's. It writes only if what this controller owns of the child differs,
-// so that nothing is written at rest. What other writers own is theirs.
+// applyDependent brings one dependent in line with what is desired, and returns what it is now: nil if there is none
+// that owner owns. It writes only if what this controller owns of the dependent differs, so that nothing is written in
+// steady state. What other writers own stays theirs.
 //
-// live is an empty object of the child's kind; extract reads from such an object what one field owner
-// owns of it.
-func applyChild[O client.Object, C configuration[C]](
-	ctx context.Context, r *LolcowReconciler, lolcow *v1alpha1.Lolcow,
+// live is an empty object of the dependent's kind; extract reads from such an object what one field owner owns of it.
+func applyDependent[O client.Object, C configuration[C]](
+	ctx context.Context, c client.Client, fieldOwner string, owner client.Object,
 	live O, desired C, extract func(live O, fieldManager string) (C, error),
 ) (O, error) {
 	var none O
-	kind, err := r.GroupVersionKindFor(live)
+	kind, err := c.GroupVersionKindFor(live)
 	if err != nil {
 		return none, fmt.Errorf("finding the kind of %T: %w", live, err)
 	}
-	child := fmt.Sprintf("%s %s", kind.Kind, lolcow.Name)
+	key := client.ObjectKey{Namespace: ptr.Deref(desired.GetNamespace(), ""), Name: ptr.Deref(desired.GetName(), "")}
+	dependent := fmt.Sprintf("%s %s", kind.Kind, key.Name)
 
-	err = r.Get(ctx, client.ObjectKeyFromObject(lolcow), live)
+	err = c.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		// Not forced: if a foreign object has come into being since, the API server answers with a
-		// conflict, and nothing of it is seized.
-		err := r.Apply(ctx, desired, client.FieldOwner(fieldOwner))
+		// Not forced: if an object that is not ours has been created since, the API server responds with a conflict of
+		// field managers, and nothing of it is adopted.
+		err := c.Apply(ctx, desired, client.FieldOwner(fieldOwner))
 		switch {
-		case apierrors.IsConflict(err):
-			return none, nameConflict(child)
+		case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+			return none, nameConflict(dependent)
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-			// The garbage collector is at work, and the Lolcow itself goes next.
+			// The garbage collector is at work, and the owner itself is deleted next.
 			return none, nil
 		case err != nil:
-			return none, classify(child, err)
+			return none, classify("applying "+dependent, err)
 		}
-		return live, readAnswer(desired, live)
+		return live, readResponse(desired, live)
 	}
 	if err != nil {
-		return none, fmt.Errorf("reading %s: %w", child, err)
+		return none, fmt.Errorf("reading %s: %w", dependent, err)
 	}
-	if !metav1.IsControlledBy(live, lolcow) {
-		return none, nameConflict(child)
+	if !metav1.IsControlledBy(live, owner) {
+		return none, nameConflict(dependent)
 	}
 
+	// What cannot be extracted is not as desired: another writer may have put an entry twice into a list with keys.
 	owned, err := extract(live, fieldOwner)
-	if err != nil {
-		return none, fmt.Errorf("reading the owned fields of %s: %w", child, err)
-	}
-	if apiequality.Semantic.DeepEqual(owned, desired) {
+	if err == nil && apiequality.Semantic.DeepEqual(owned, desired) {
 		return live, nil
 	}
-	// Forced: whoever changed a field that is ours loses it. The uid keeps the force from falling on
-	// another object that has taken the name since.
-	if err := r.Apply(ctx, desired.WithUID(live.GetUID()), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
-		return live, classify(child, err)
+	// Forced: a writer that changed a field of ours loses it. The uid keeps the force from falling on another object
+	// that has got the name since.
+	err = c.Apply(ctx, desired.WithUID(live.GetUID()), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	switch {
+	case isOtherUID(err):
+		return none, fmt.Errorf("applying %s: %w", dependent, errStale)
+	case err != nil:
+		return live, classify("applying "+dependent, err)
 	}
-	return live, readAnswer(desired, live)
+	return live, readResponse(desired, live)
 }
 
-// readAnswer turns the API server's answer to an apply, which is in the applied configuration, into the
-// object that it describes: the newest there is, with no need to wait for the cache.
-func readAnswer(answer runtime.ApplyConfiguration, live client.Object) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(answer)
+// isOtherUID tells whether an object was not changed because it has another uid than the one that was named.
+func isOtherUID(err error) bool {
+	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return found && cause.Field == "metadata.uid"
+}
+
+// readResponse turns the API server's response to an apply, which is in the applied configuration, into the object that
+// it describes: the newest state there is, without waiting for the cache.
+func readResponse(response runtime.ApplyConfiguration, live client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(response)
 	if err != nil {
-		return fmt.Errorf("reading the answer to an apply: %w", err)
+		return fmt.Errorf("reading the response to an apply: %w", err)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, live); err != nil {
-		return fmt.Errorf("reading the answer to an apply: %w", err)
+		return fmt.Errorf("reading the response to an apply: %w", err)
 	}
 	return nil
-}
-
-// refusedError says that the API server will not have a child as it is desired, and that trying again
-// changes nothing until the spec or the world does.
-type refusedError struct {
-	reason, message string
-}
-
-func (e *refusedError) Error() string { return e.message }
-
-func nameConflict(child string) *refusedError {
-	return &refusedError{
-		reason:  v1alpha1.ReasonNameConflict,
-		message: child + " exists and does not belong to this Lolcow: it is left as it is",
-	}
-}
-
-// classify tells refusals from errors that may be gone with the next try.
-func classify(child string, err error) error {
-	if isPortTaken(err) {
-		return &refusedError{reason: v1alpha1.ReasonPortConflict, message: err.Error()}
-	}
-	switch apierrors.ReasonForError(err) {
-	case metav1.StatusReasonInvalid, metav1.StatusReasonForbidden, metav1.StatusReasonBadRequest:
-		return &refusedError{reason: v1alpha1.ReasonApplyFailed, message: err.Error()}
-	}
-	return fmt.Errorf("applying %s: %w", child, err)
-}
-
-// isPortTaken tells whether the API server says that another Service holds the node port. It has no
-// reason of its own for that: the field and the text are from the port allocator
-// (k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go, ErrAllocated).
-func isPortTaken(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if strings.HasSuffix(cause.Field, ".nodePort") && strings.Contains(cause.Message, "already allocated") {
-			return true
-		}
-	}
-	return false
-}
-
-// splitRefusals takes joined errors apart: the first refusal, and everything that is not one.
-func splitRefusals(err error) (*refusedError, error) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return nil, err
-	}
-	var first *refusedError
-	var others []error
-	for _, one := range joined.Unwrap() {
-		var refused *refusedError
-		switch {
-		case !errors.As(one, &refused):
-			others = append(others, one)
-		case first == nil:
-			first = refused
-		}
-	}
-	return first, errors.Join(others...)
 }

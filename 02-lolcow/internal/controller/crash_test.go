@@ -29,8 +29,8 @@ type crash struct {
 	after bool
 }
 
-// request is one that a reconciler sends in a story: what it is, and the how manieth of its like. Two
-// requests may be under way at once, so a running number would not tell them apart.
+// request is one that a reconciler sends in a story: what it is, and the how manieth of its like, so that a
+// failing test names it.
 type request struct {
 	what string
 	n    int
@@ -77,7 +77,7 @@ func (c *crashingTransport) number(req *http.Request) request {
 // sends in it. The objects at the end are the same.
 func TestCrashAtEveryRequest(t *testing.T) {
 	t.Parallel()
-	undisturbed, seen := story(t, crash{}, 30710)
+	undisturbed, seen := story(t, crash{}, 30020)
 	requests := 0
 	for what, count := range seen {
 		requests += count
@@ -89,7 +89,7 @@ func TestCrashAtEveryRequest(t *testing.T) {
 				}
 				plan := crash{at: request{what: what, n: n}, after: after}
 				t.Run(fmt.Sprintf("%s %d after=%t", what, n, after), func(t *testing.T) {
-					end, seen := story(t, plan, 30710)
+					end, seen := story(t, plan, 30020)
 					g := NewWithT(t)
 					g.Expect(seen[what]).To(BeNumerically(">=", n), "the crash never came")
 					g.Expect(end).To(Equal(undisturbed))

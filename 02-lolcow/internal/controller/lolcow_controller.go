@@ -1,12 +1,24 @@
-// Package controller makes the world as a Lolcow's spec wants it: one Deployment and one Service.
+// Package controller brings the cluster to the state that the spec of a Lolcow describes: one Deployment and one Service.
+//
+// Its files in the order of reading. A function calls functions of its own file and of later ones only:
+//
+//	lolcow_controller.go  Reconcile, step by step
+//	watches.go            what triggers a reconciliation, and what the cache holds
+//	apply.go              how a dependent is written
+//	report.go             how the status and Events are written
+//	resources.go          spec → desired dependents
+//	status.go             what was observed → conditions
+//	pods.go               what pods say of themselves
+//	greeting.go           greeting ↔ arguments of a container
+//	conditions.go         how a condition is set
+//	errors.go             the classes of errors
+//	messages.go           texts of conditions and Events
 package controller
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,42 +28,46 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
 
+// fieldOwner is the name under which the API server records the fields that this controller owns.
+const fieldOwner = "lolcow-controller"
+
 // The first retry of a port conflict, and the longest time between two. The API server frees a port a
-// little after it has announced that the Service is gone, so a wake-up alone is not enough.
+// little after it has announced that the Service is gone, so the event alone is not enough.
 const (
 	firstPortRetry   = 100 * time.Millisecond
 	longestPortRetry = 5 * time.Second
 )
 
-// LolcowReconciler brings the children of Lolcows in line with their specs and reports what it sees.
+// LolcowReconciler keeps the dependents of Lolcows as their specs describe them, and reports what it observes.
 type LolcowReconciler struct {
 	client.Client
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
 
-	// DefaultImage is the image of Lolcows whose spec names none.
-	DefaultImage string
+	// defaultImage is the image of Lolcows whose spec names none.
+	defaultImage string
 
-	// PortRetries paces the attempts to get a port that another Service holds.
-	PortRetries *flowcontrol.Backoff
+	// portRetries paces the attempts to get a port that another Service holds.
+	portRetries workqueue.TypedRateLimiter[reconcile.Request]
 }
 
 // NewLolcowReconciler returns a reconciler that reads and writes through c.
-func NewLolcowReconciler(c client.Client, recorder events.EventRecorder, defaultImage string) *LolcowReconciler {
+func NewLolcowReconciler(c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, defaultImage string) *LolcowReconciler {
 	return &LolcowReconciler{
 		Client:       c,
-		Recorder:     recorder,
-		Clock:        clock.RealClock{},
-		DefaultImage: defaultImage,
-		PortRetries:  flowcontrol.NewBackOff(firstPortRetry, longestPortRetry),
+		recorder:     recorder,
+		clock:        clock,
+		defaultImage: defaultImage,
+		portRetries:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPortRetry, longestPortRetry),
 	}
 }
 
@@ -67,131 +83,89 @@ func NewLolcowReconciler(c client.Client, recorder events.EventRecorder, default
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile makes one pass over one Lolcow: it does the same whatever woke it, and it may be called at
-// any time and any number of times.
+// Reconcile compares the actual state of one Lolcow with its spec and corrects what differs. It does the same whatever
+// triggered it, and it may be called at any time and any number of times.
 func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	// 1. Load. Deleted or on its way: the garbage collector removes what it owns.
+	// 1. Fetch.
 	var lolcow v1alpha1.Lolcow
 	if err := r.Get(ctx, req.NamespacedName, &lolcow); err != nil {
-		r.PortRetries.DeleteEntry(req.String())
+		r.portRetries.Forget(req)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+
+	// 2. Finalize. There is nothing to do: the garbage collector deletes what a deleted Lolcow owns.
 	if !lolcow.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 
-	// 2. Act: both children, even if the first is refused. A refusal is reported; any other error
-	// (a time-out, a conflict, no connection) ends the pass, and the queue tries again.
-	seen, err := r.applyChildren(ctx, &lolcow)
-	if err != nil {
+	// 3. Ensure the dependents, and 4. observe the rest. What fails is reported too, unless what was read is stale: then
+	// the queue tries again.
+	var observed observation
+	err := errors.Join(r.ensureDependents(ctx, &lolcow, &observed), r.observePods(ctx, &lolcow, &observed))
+	if isStale(err) {
 		return ctrl.Result{}, err
+	}
+	observed.failure = failureOf(err)
+
+	// 5. Report.
+	if reportErr := r.report(ctx, &lolcow, observed); reportErr != nil {
+		return ctrl.Result{}, errors.Join(err, reportErr)
 	}
 
-	// 3. Observe the rest, and report.
-	if seen.pods, err = r.podsOf(ctx, &lolcow, seen.deployment); err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.report(ctx, &lolcow, seen); err != nil {
-		return ctrl.Result{}, err
-	}
-
-	// 4. Come back for what no event will announce.
-	return r.retry(req, seen.refused)
+	// 6. Requeue for what no event will announce.
+	return r.requeue(req, err)
 }
 
-// applyChildren applies the Deployment and the Service, both at once, as neither needs the other, and
-// returns what they are now and the first refusal.
-func (r *LolcowReconciler) applyChildren(ctx context.Context, lolcow *v1alpha1.Lolcow) (facts, error) {
-	var seen facts
+// ensureDependents applies the Deployment and the Service: both, even if the first is rejected.
+func (r *LolcowReconciler) ensureDependents(ctx context.Context, lolcow *v1alpha1.Lolcow, observed *observation) error {
 	var deploymentErr, serviceErr error
-	var both sync.WaitGroup
-	both.Go(func() {
-		seen.deployment, deploymentErr = applyChild(ctx, r, lolcow,
-			&appsv1.Deployment{}, desiredDeployment(lolcow, r.DefaultImage), appsv1ac.ExtractDeployment)
-	})
-	both.Go(func() {
-		seen.service, serviceErr = applyChild(ctx, r, lolcow,
-			&corev1.Service{}, desiredService(lolcow), corev1ac.ExtractService)
-	})
-	both.Wait()
-	var err error
-	seen.refused, err = splitRefusals(errors.Join(deploymentErr, serviceErr))
-	return seen, err
+	observed.deployment, deploymentErr = applyDependent(ctx, r.Client, fieldOwner, lolcow,
+		&appsv1.Deployment{}, desiredDeployment(lolcow, r.defaultImage), appsv1ac.ExtractDeployment)
+	observed.service, serviceErr = applyDependent(ctx, r.Client, fieldOwner, lolcow,
+		&corev1.Service{}, desiredService(lolcow), corev1ac.ExtractService)
+	return errors.Join(deploymentErr, asPortConflict(serviceErr))
 }
 
-// podsOf lists the Lolcow's pods while its Deployment is not rolled out. They matter only to say why.
-func (r *LolcowReconciler) podsOf(ctx context.Context, lolcow *v1alpha1.Lolcow, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
-	if deployment == nil || rolledOut(deployment) {
-		return nil, nil
+// observePods lists the Lolcow's pods while its Deployment is not rolled out. They matter only to say why.
+func (r *LolcowReconciler) observePods(ctx context.Context, lolcow *v1alpha1.Lolcow, observed *observation) error {
+	if observed.deployment == nil || rolledOut(observed.deployment) {
+		return nil
 	}
 	var pods corev1.PodList
 	if err := r.List(ctx, &pods, client.InNamespace(lolcow.Namespace), client.MatchingLabels(selectorLabels(lolcow))); err != nil {
-		return nil, fmt.Errorf("listing Pods of Lolcow %s: %w", lolcow.Name, err)
+		return fmt.Errorf("listing Pods of Lolcow %s: %w", lolcow.Name, err)
 	}
-	return pods.Items, nil
+	observed.pods = pods.Items
+	return nil
 }
 
-// report writes the status if it changed, and then, on a transition, one Event. Rolling out is part of
-// every change that a user makes and has just asked for, so it is a condition but not an Event.
-func (r *LolcowReconciler) report(ctx context.Context, lolcow *v1alpha1.Lolcow, seen facts) error {
-	status := desiredStatus(lolcow, seen, metav1.NewTime(r.Clock.Now()))
+// report writes the status if it changed, and then announces what is new in it.
+func (r *LolcowReconciler) report(ctx context.Context, lolcow *v1alpha1.Lolcow, observed observation) error {
+	status := desiredStatus(lolcow, observed, metav1.NewTime(r.clock.Now()))
 	if apiequality.Semantic.DeepEqual(status, lolcow.Status) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to change", "greeting", status.Greeting, "port", status.Port)
 		return nil
 	}
-	// The lock is there because a merge patch replaces the whole list of conditions.
 	before := lolcow.DeepCopy()
 	lolcow.Status = status
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Status().Patch(ctx, lolcow, patch, client.FieldOwner(fieldOwner)); err != nil {
-		return fmt.Errorf("writing status of Lolcow %s: %w", lolcow.Name, err)
+	if err := writeStatus(ctx, r.Client, before, lolcow, fieldOwner); err != nil {
+		return err
 	}
-	r.announce(ctx, lolcow, before)
+	announce(ctx, r.recorder, lolcow, transitions(before.Status, status))
 	return nil
 }
 
-// announce tells of a transition of the condition Ready: in the log, and to users in one Event.
-func (r *LolcowReconciler) announce(ctx context.Context, lolcow, before *v1alpha1.Lolcow) {
-	was, is := readyOf(before), readyOf(lolcow)
-	if was.Status == is.Status && was.Reason == is.Reason {
-		return
-	}
-	ctrl.LoggerFrom(ctx).Info("Ready changed", "status", is.Status, "reason", is.Reason, "message", is.Message)
-	note := shorten(is.Message, longestNote)
-	switch is.Reason {
-	case v1alpha1.ReasonRollingOut:
-	case v1alpha1.ReasonServing, v1alpha1.ReasonScaledToZero:
-		r.Recorder.Eventf(lolcow, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", note)
-	default:
-		r.Recorder.Eventf(lolcow, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", note)
-	}
-}
-
-// longestNote is what the API server takes of the text of an Event, in bytes. An Event with more is lost.
-const longestNote = 1024
-
-// shorten cuts a text to so many bytes, between two characters.
-func shorten(text string, limit int) string {
-	const more = "…"
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
-}
-
-// retry decides when to come back. A foreign object's deletion is an event; so is a freed port, but see
-// firstPortRetry. Everything else that was refused is tried again at the queue's own pace.
-func (r *LolcowReconciler) retry(req ctrl.Request, refused *refusedError) (ctrl.Result, error) {
-	if refused == nil || refused.reason != v1alpha1.ReasonPortConflict {
-		r.PortRetries.DeleteEntry(req.String())
-	}
+// requeue decides when to try again. The deletion of the object that has our name is an event; so is that of a Service
+// that holds our port, but see firstPortRetry. All else that failed is retried at the queue's own pace.
+func (r *LolcowReconciler) requeue(req ctrl.Request, err error) (ctrl.Result, error) {
+	_, err = without(err, v1alpha1.ReasonNameConflict)
+	portConflict, err := without(err, v1alpha1.ReasonPortConflict)
 	switch {
-	case refused == nil || refused.reason == v1alpha1.ReasonNameConflict:
-		return ctrl.Result{}, nil
-	case refused.reason == v1alpha1.ReasonPortConflict:
-		r.PortRetries.Next(req.String(), r.Clock.Now())
-		return ctrl.Result{RequeueAfter: r.PortRetries.Get(req.String())}, nil
-	default:
-		return ctrl.Result{}, refused
+	case err != nil:
+		return ctrl.Result{}, err
+	case portConflict:
+		return ctrl.Result{RequeueAfter: r.portRetries.When(req)}, nil
 	}
+	r.portRetries.Forget(req)
+	return ctrl.Result{}, nil
 }

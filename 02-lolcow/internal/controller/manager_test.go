@@ -21,10 +21,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -65,8 +67,8 @@ func (o *operator) start(t *testing.T, w *world) (stop func()) {
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.Expect(err).NotTo(HaveOccurred())
-	reconciler := NewLolcowReconciler(mgr.GetClient(), mgr.GetEventRecorder("lolcow-controller"), serverImage)
-	w.Expect(reconciler.SetupWithManager(w.ctx, mgr, 4)).To(Succeed())
+	reconciler := NewLolcowReconciler(mgr.GetClient(), mgr.GetEventRecorder("lolcow-controller"), clock.RealClock{}, serverImage)
+	w.Expect(reconciler.SetupWithManager(w.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	return runManager(w.ctx, t, mgr)
 }
 
@@ -180,7 +182,7 @@ func TestWriteBudget(t *testing.T) {
 // A port that another Service gives up, by its deletion or by a change, is taken within ten seconds.
 func TestFreedPortIsTaken(t *testing.T) {
 	t.Parallel()
-	for _, port := range []int32{30721, 30722} {
+	for _, port := range []int32{30030, 30031} {
 		t.Run(fmt.Sprint(port), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

@@ -59,7 +59,7 @@ func TestGreetingChangesOnlyWhenItIsServed(t *testing.T) {
 	w.rollOut("cow")
 	w.reconcile("cow")
 	w.Expect(w.get("cow").Status.Greeting).To(BeEmpty(), "each pod serves a fortune of its own")
-	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(BeEmpty())
+	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--"}))
 }
 
 func TestScaledToZero(t *testing.T) {
@@ -84,9 +84,9 @@ func TestScaledToZero(t *testing.T) {
 func TestSeedBug_PortIsTakenFromTheSpec(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	lolcow := w.create("cow", v1alpha1.LolcowSpec{Port: new(int32(30685))})
-	w.Expect(w.service().Spec.Ports[0].NodePort).To(Equal(int32(30685)))
-	w.Expect(lolcow.Status.Port).To(Equal(int32(30685)))
+	lolcow := w.create("cow", v1alpha1.LolcowSpec{Port: new(int32(30010))})
+	w.Expect(w.service().Spec.Ports[0].NodePort).To(Equal(int32(30010)))
+	w.Expect(lolcow.Status.Port).To(Equal(int32(30010)))
 }
 
 // The seed's author had to delete the Service by hand before a new port was taken: "provided port is
@@ -94,10 +94,10 @@ func TestSeedBug_PortIsTakenFromTheSpec(t *testing.T) {
 func TestSeedBug_PortAlreadyAllocated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Port: new(int32(30686))})
+	w.create("cow", v1alpha1.LolcowSpec{Port: new(int32(30011))})
 	uid := w.service().UID
 
-	for _, port := range []int32{30687, 30686, 30687} {
+	for _, port := range []int32{30012, 30011, 30012} {
 		lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Port = new(port) })
 		w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 		w.Expect(lolcow.Status.Port).To(Equal(port))
@@ -108,13 +108,13 @@ func TestSeedBug_PortAlreadyAllocated(t *testing.T) {
 	}
 
 	lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Port = nil })
-	w.Expect(lolcow.Status.Port).To(Equal(int32(30687)), "without a wish the Service keeps what it has")
+	w.Expect(lolcow.Status.Port).To(Equal(int32(30012)), "without a wish the Service keeps what it has")
 }
 
 func TestPortConflictIsReportedAndHeals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30690))})
+	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30013))})
 	w.rollOut("cow")
 	w.reconcile("cow")
 	w.recorded()
@@ -122,15 +122,15 @@ func TestPortConflictIsReportedAndHeals(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "squatter", Namespace: w.namespace},
 		Spec: corev1.ServiceSpec{
 			Type:  corev1.ServiceTypeNodePort,
-			Ports: []corev1.ServicePort{{Port: 80, NodePort: 30691}},
+			Ports: []corev1.ServicePort{{Port: 80, NodePort: 30014}},
 		},
 	}
 	w.Expect(w.client.Create(w.ctx, squatter)).To(Succeed())
 
-	lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30691)) })
+	lolcow := w.change(func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30014)) })
 	ready := w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonPortConflict)
 	w.Expect(ready.Message).To(ContainSubstring("provided port is already allocated"))
-	w.Expect(lolcow.Status.Port).To(Equal(int32(30690)), "the old port still serves")
+	w.Expect(lolcow.Status.Port).To(Equal(int32(30013)), "the old port still serves")
 	w.Expect(lolcow.Status.Greeting).To(Equal("Moo"))
 
 	// No hot loop: the pauses grow to five seconds and stay there, and nothing more is said.
@@ -149,7 +149,7 @@ func TestPortConflictIsReportedAndHeals(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		w.reconcile("cow")
 		lolcow := w.get("cow")
-		g.Expect(lolcow.Status.Port).To(Equal(int32(30691)))
+		g.Expect(lolcow.Status.Port).To(Equal(int32(30014)))
 		g.Expect(readyOf(lolcow).Reason).To(Equal(v1alpha1.ReasonServing))
 	}).WithTimeout(longestPortRetry).Should(Succeed())
 }
@@ -188,7 +188,7 @@ func TestNameConflictLeavesTheForeignObjectAlone(t *testing.T) {
 func TestDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30695))})
+	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30015))})
 	wantDeployment, wantService := w.deployment(), w.service()
 
 	// Edited: what is ours comes back, what another writer added stays.
@@ -199,7 +199,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		corev1.Container{Name: "sidecar", Image: "example.com/sidecar"})
 	w.Expect(w.client.Update(w.ctx, deployment, client.FieldOwner("someone"))).To(Succeed())
 	service := w.service()
-	service.Spec.Ports[0].NodePort = 30696
+	service.Spec.Ports[0].NodePort = 30016
 	delete(service.Spec.Selector, labelInstance)
 	w.Expect(w.client.Update(w.ctx, service, client.FieldOwner("someone"))).To(Succeed())
 
@@ -225,7 +225,7 @@ func TestImageNotPulledIsOneStatusWrite(t *testing.T) {
 	w := newWorld(t)
 	w.create("cow", v1alpha1.LolcowSpec{Image: "example.com/no-such-image"})
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "cow-1", Namespace: w.namespace, Labels: childLabels(w.get("cow"))},
+		ObjectMeta: metav1.ObjectMeta{Name: "cow-1", Namespace: w.namespace, Labels: dependentLabels(w.get("cow"))},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: containerName, Image: "example.com/no-such-image"}}},
 	}
 	w.Expect(w.client.Create(w.ctx, pod)).To(Succeed())

@@ -2,10 +2,8 @@ package controller
 
 import (
 	"cmp"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -23,6 +21,8 @@ const (
 
 	containerName = "lolcow"
 	containerPort = 8080
+	// portName is that of the container's port and of the Service's.
+	portName = "http"
 
 	// servicePort is the port of the Service inside the cluster. It is part of the key by which the
 	// API server tells one port of a Service from another: as it never changes, a new node port is a
@@ -36,14 +36,14 @@ func selectorLabels(lolcow *v1alpha1.Lolcow) map[string]string {
 	return map[string]string{labelName: "lolcow", labelInstance: lolcow.Name}
 }
 
-func childLabels(lolcow *v1alpha1.Lolcow) map[string]string {
+func dependentLabels(lolcow *v1alpha1.Lolcow) map[string]string {
 	labels := selectorLabels(lolcow)
 	labels[labelManagedBy] = managedBy
 	return labels
 }
 
-// ownerReference makes the Lolcow the controller of a child: the garbage collector removes the child
-// with it, and the child's events wake the Lolcow's reconciler.
+// ownerReference makes the Lolcow the controller of a dependent: the garbage collector deletes the
+// dependent with it, and the dependent's events trigger a reconciliation of the Lolcow.
 func ownerReference(lolcow *v1alpha1.Lolcow) *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
 		WithAPIVersion(v1alpha1.GroupVersion.String()).
@@ -58,13 +58,13 @@ func ownerReference(lolcow *v1alpha1.Lolcow) *metav1ac.OwnerReferenceApplyConfig
 // operator means to own: all others are left to defaults and to other writers.
 func desiredDeployment(lolcow *v1alpha1.Lolcow, defaultImage string) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(lolcow.Name, lolcow.Namespace).
-		WithLabels(childLabels(lolcow)).
+		WithLabels(dependentLabels(lolcow)).
 		WithOwnerReferences(ownerReference(lolcow)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(ptr.Deref(lolcow.Spec.Replicas, 1)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selectorLabels(lolcow))).
 			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(childLabels(lolcow)).
+				WithLabels(dependentLabels(lolcow)).
 				WithSpec(desiredPod(lolcow, defaultImage))))
 }
 
@@ -73,21 +73,19 @@ func desiredPod(lolcow *v1alpha1.Lolcow, defaultImage string) *corev1ac.PodSpecA
 	container := corev1ac.Container().
 		WithName(containerName).
 		WithImage(cmp.Or(lolcow.Spec.Image, defaultImage)).
-		// Left out, the API server would choose by the tag of the first image, and stay with that when the image changes.
+		// Left out, the API server would choose by the tag of the first image, and keep that when the image changes.
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(containerPort)).
+		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(containerPort)).
 		WithReadinessProbe(corev1ac.Probe().
-			WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(intstr.FromString("http"))).
+			WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(intstr.FromString(portName))).
 			WithPeriodSeconds(1)).
 		WithLivenessProbe(corev1ac.Probe().
-			WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/healthz").WithPort(intstr.FromString("http")))).
+			WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/healthz").WithPort(intstr.FromString(portName)))).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).
-			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
-	if args := greetingArgs(lolcow.Spec.Greeting); len(args) > 0 {
-		container = container.WithArgs(args...)
-	}
+			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))).
+		WithArgs(greetingArgs(lolcow.Spec.Greeting)...)
 	return corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
@@ -100,42 +98,18 @@ func desiredPod(lolcow *v1alpha1.Lolcow, defaultImage string) *corev1ac.PodSpecA
 // out: the API server picks one, and keeps it.
 func desiredService(lolcow *v1alpha1.Lolcow) *corev1ac.ServiceApplyConfiguration {
 	port := corev1ac.ServicePort().
-		WithName("http").
+		WithName(portName).
 		WithProtocol(corev1.ProtocolTCP).
 		WithPort(servicePort).
-		WithTargetPort(intstr.FromString("http"))
+		WithTargetPort(intstr.FromString(portName))
 	if lolcow.Spec.Port != nil {
 		port = port.WithNodePort(*lolcow.Spec.Port)
 	}
 	return corev1ac.Service(lolcow.Name, lolcow.Namespace).
-		WithLabels(childLabels(lolcow)).
+		WithLabels(dependentLabels(lolcow)).
 		WithOwnerReferences(ownerReference(lolcow)).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeNodePort).
 			WithSelector(selectorLabels(lolcow)).
 			WithPorts(port))
-}
-
-// greetingArgs turns a greeting into the arguments of the server's container. The kubelet expands
-// $(NAME) in arguments and halves $$, so each $ is doubled; "--" keeps a greeting that begins with a
-// dash from being read as an option. No shell sees any of it.
-func greetingArgs(greeting string) []string {
-	if greeting == "" {
-		return nil
-	}
-	return []string{"--", strings.ReplaceAll(greeting, "$", "$$")}
-}
-
-// greetingFromArgs is the inverse of greetingArgs.
-func greetingFromArgs(args []string) string {
-	if len(args) != 2 {
-		return ""
-	}
-	return strings.ReplaceAll(args[1], "$$", "$")
-}
-
-// isOurs tells whether a Lolcow, any Lolcow, is the controller of the object.
-func isOurs(object metav1.Object) bool {
-	owner := metav1.GetControllerOf(object)
-	return owner != nil && owner.Kind == "Lolcow" && owner.APIVersion == v1alpha1.GroupVersion.String()
 }

@@ -124,7 +124,7 @@ func seedEnsureService(ctx context.Context, c client.Client, service *corev1.Ser
 func TestSeedQuestion_TheServiceNeedNotBeDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	lolcow := w.lolcow("cow", v1alpha1.LolcowSpec{Port: new(int32(30751))})
+	lolcow := w.lolcow("cow", v1alpha1.LolcowSpec{Port: new(int32(30035))})
 	w.Expect(seedEnsureService(w.ctx, w.client, seedService(lolcow, "backend-service"))).To(Succeed())
 
 	// 1. The next pass makes the same Service again. With a port of its own the answer misleads; without, it does not.
@@ -139,10 +139,10 @@ func TestSeedQuestion_TheServiceNeedNotBeDeleted(t *testing.T) {
 	var service corev1.Service
 	w.Expect(w.client.Get(w.ctx, w.key("backend-service"), &service)).To(Succeed())
 	uid := service.UID
-	service.Spec.Ports[0].NodePort = 30752
+	service.Spec.Ports[0].NodePort = 30036
 	w.Expect(w.client.Update(w.ctx, &service)).To(Succeed())
 	w.Expect(service.UID).To(Equal(uid))
-	w.Expect(service.Spec.Ports[0].NodePort).To(Equal(int32(30752)))
+	w.Expect(service.Spec.Ports[0].NodePort).To(Equal(int32(30036)))
 
 	// 3. And the old one is free for others.
 	other := seedService(lolcow, "other")

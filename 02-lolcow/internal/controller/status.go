@@ -1,77 +1,95 @@
 package controller
 
 import (
-	"regexp"
-	"strings"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
 
-// facts are what one pass saw of the world. They are all that the status is made from.
-type facts struct {
-	// deployment is the Lolcow's Deployment; nil if there is none, or only a foreign one.
+// observation is what one reconciliation observed. It is all that the status is computed from.
+type observation struct {
+	// deployment is the Lolcow's Deployment; nil if there is none that it owns.
 	deployment *appsv1.Deployment
-	// service is the Lolcow's Service; nil if there is none, or only a foreign one.
+	// service is the Lolcow's Service; nil if there is none that it owns.
 	service *corev1.Service
 	// pods are the Lolcow's pods.
 	pods []corev1.Pod
-	// refused is why a child could not be applied; nil if all were.
-	refused *refusedError
+	// failure is why a dependent could not be applied, or not be read; nil if all could.
+	failure *failure
 }
 
-// desiredStatus is the status that the facts amount to. The only thing it takes from the old status
+// desiredStatus is the status that the observation amounts to. The only thing it takes from the old status
 // is what must not change yet: the greeting during a rollout, and when a condition last changed.
-func desiredStatus(lolcow *v1alpha1.Lolcow, seen facts, now metav1.Time) v1alpha1.LolcowStatus {
+func desiredStatus(lolcow *v1alpha1.Lolcow, observed observation, now metav1.Time) v1alpha1.LolcowStatus {
 	status := *lolcow.Status.DeepCopy()
 	status.ObservedGeneration = lolcow.Generation
 
 	switch {
-	case seen.deployment == nil:
+	case observed.deployment == nil:
 		status.Greeting = ""
-	case rolledOut(seen.deployment):
-		status.Greeting = servedGreeting(seen.deployment)
+	case rolledOut(observed.deployment):
+		status.Greeting = servedGreeting(observed.deployment)
 	}
-	status.Port = 0
-	if seen.service != nil && len(seen.service.Spec.Ports) > 0 {
-		status.Port = seen.service.Spec.Ports[0].NodePort
-	}
+	status.Port = servedPort(observed.service)
 
-	ready := readyCondition(seen)
+	ready := readyCondition(observed)
 	ready.ObservedGeneration = lolcow.Generation
 	ready.LastTransitionTime = now
-	apimeta.SetStatusCondition(&status.Conditions, ready)
+	setCondition(&status.Conditions, ready)
 	return status
 }
 
 // readyCondition decides the condition Ready: the first case that holds is the one a user can act on.
-func readyCondition(seen facts) metav1.Condition {
+func readyCondition(observed observation) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
-	pullMessage, notPulled := imagePullFailure(seen.pods)
+	notStarted := startFailureOf(observed.pods)
+	notCreated := deploymentCondition(observed.deployment, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)
+	stalled := deploymentCondition(observed.deployment, appsv1.DeploymentProgressing, corev1.ConditionFalse)
 	switch {
-	// 1. The API server refused a child: nothing below can be as the spec wants it.
-	case seen.refused != nil:
-		ready.Reason, ready.Message = seen.refused.reason, seen.refused.message
-	// 2. All pods are as wanted, and there are none.
-	case rolledOut(seen.deployment) && wantedReplicas(seen.deployment) == 0:
-		ready.Reason, ready.Message = v1alpha1.ReasonScaledToZero, "no replica is wanted, and none runs"
-	// 3. All pods are as wanted. A pod that cannot pull does not count as available.
-	case rolledOut(seen.deployment) && seen.service != nil:
+	// 1. A dependent could not be applied: nothing below can be as the spec wants it.
+	case observed.failure != nil:
+		ready.Reason, ready.Message = observed.failure.reason, observed.failure.message
+	// 2. All pods are as desired, and there are none.
+	case rolledOut(observed.deployment) && desiredReplicas(observed.deployment) == 0:
+		ready.Reason, ready.Message = v1alpha1.ReasonScaledToZero, "no replica is desired, and none runs"
+	// 3. All pods are as desired. A pod that cannot pull its image does not count as available.
+	case rolledOut(observed.deployment) && observed.service != nil:
 		ready.Status = metav1.ConditionTrue
 		ready.Reason, ready.Message = v1alpha1.ReasonServing, "every replica serves the greeting"
-	// 4. Pods are missing, and the kubelet says why.
-	case notPulled:
-		ready.Reason, ready.Message = v1alpha1.ReasonImageNotPulled, pullMessage
-	// 5. Pods are missing, and will come. No numbers in the message: each would be a write.
+	// 4. Pods are missing, and the kubelet or the scheduler says why.
+	case notStarted != nil:
+		ready.Reason, ready.Message = notStarted.reason, notStarted.message
+	// 5. Pods are missing, and cannot be created: a quota, the namespace's Pod Security level.
+	case notCreated != nil:
+		ready.Reason, ready.Message = v1alpha1.ReasonPodsNotCreated, notCreated.Message
+	// 6. Pods are missing, and nobody says why, for longer than the Deployment allows.
+	case stalled != nil:
+		ready.Reason, ready.Message = v1alpha1.ReasonProgressDeadlineExceeded, stalled.Message
+	// 7. Pods are missing, and will come. No numbers in the message: each would be a write.
 	default:
 		ready.Reason, ready.Message = v1alpha1.ReasonRollingOut, "waiting for every replica to be replaced and available"
 	}
 	return ready
+}
+
+// transitions are the changes of the condition Ready. A rollout is part of every change that a user makes and has just
+// asked for: it is a condition, but not an Event.
+func transitions(before, after v1alpha1.LolcowStatus) []transition {
+	was, is := conditionOf(before.Conditions, v1alpha1.ConditionReady), conditionOf(after.Conditions, v1alpha1.ConditionReady)
+	if was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	eventType := corev1.EventTypeWarning
+	switch is.Reason {
+	case v1alpha1.ReasonRollingOut:
+		eventType = ""
+	case v1alpha1.ReasonServing, v1alpha1.ReasonScaledToZero:
+		eventType = corev1.EventTypeNormal
+	}
+	return []transition{{eventType: eventType, reason: is.Reason, message: is.Message}}
 }
 
 // rolledOut tells whether every pod of the Deployment is of its present template and available.
@@ -80,18 +98,31 @@ func rolledOut(deployment *appsv1.Deployment) bool {
 	if deployment == nil {
 		return false
 	}
-	wanted, status := wantedReplicas(deployment), deployment.Status
+	desired, status := desiredReplicas(deployment), deployment.Status
 	return status.ObservedGeneration >= deployment.Generation &&
-		status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted && status.Replicas == wanted
+		status.UpdatedReplicas == desired && status.AvailableReplicas == desired && status.Replicas == desired
 }
 
-func wantedReplicas(deployment *appsv1.Deployment) int32 {
+func desiredReplicas(deployment *appsv1.Deployment) int32 {
 	return ptr.Deref(deployment.Spec.Replicas, 1)
+}
+
+// deploymentCondition returns the Deployment's condition of this type if it has this status for the present generation.
+func deploymentCondition(deployment *appsv1.Deployment, conditionType appsv1.DeploymentConditionType, status corev1.ConditionStatus) *appsv1.DeploymentCondition {
+	if deployment == nil || deployment.Status.ObservedGeneration < deployment.Generation {
+		return nil
+	}
+	for i := range deployment.Status.Conditions {
+		if condition := &deployment.Status.Conditions[i]; condition.Type == conditionType && condition.Status == status {
+			return condition
+		}
+	}
+	return nil
 }
 
 // servedGreeting is the greeting that the pods of a rolled-out Deployment serve.
 func servedGreeting(deployment *appsv1.Deployment) string {
-	if wantedReplicas(deployment) == 0 {
+	if desiredReplicas(deployment) == 0 {
 		return ""
 	}
 	for _, container := range deployment.Spec.Template.Spec.Containers {
@@ -102,49 +133,15 @@ func servedGreeting(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// pullReasons are the reasons by which the kubelet says that it has no image for a container
-// (k8s.io/kubernetes/pkg/kubelet/images/types.go).
-var pullReasons = map[string]bool{
-	"ErrImagePull":      true,
-	"ImagePullBackOff":  true,
-	"InvalidImageName":  true,
-	"ErrImageNeverPull": true,
-}
-
-// imagePullFailure returns what the kubelet says about the first pod, by name, that has no image.
-func imagePullFailure(pods []corev1.Pod) (message string, found bool) {
-	var first string
-	for _, pod := range pods {
-		for _, container := range pod.Status.ContainerStatuses {
-			waiting := container.State.Waiting
-			if waiting == nil || !pullReasons[waiting.Reason] || (found && pod.Name >= first) {
-				continue
-			}
-			first, found = pod.Name, true
-			message = normalisePullMessage(container.Image, waiting.Message)
+// servedPort is the node port of the Service's port of our name; 0 if it has none. Another writer may have added ports.
+func servedPort(service *corev1.Service) int32 {
+	if service == nil {
+		return 0
+	}
+	for _, port := range service.Spec.Ports {
+		if port.Name == portName {
+			return port.NodePort
 		}
 	}
-	return message, found
-}
-
-var (
-	backOffPrefix = regexp.MustCompile(`^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?`)
-	// A failed look-up or dial names the local end of the connection, with a new port each time.
-	localEnd = regexp.MustCompile(`(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]):\d+->`)
-)
-
-// normalisePullMessage makes one text of those that the kubelet alternates between while it retries
-// (ErrImagePull and ImagePullBackOff), so that a pull that keeps failing writes one status, not many.
-func normalisePullMessage(image, message string) string {
-	message = backOffPrefix.ReplaceAllString(message, "")
-	message = strings.TrimSpace(localEnd.ReplaceAllString(message, ""))
-	if message == "" {
-		return "pulling image " + image + " failed"
-	}
-	return "pulling image " + image + " failed: " + message
-}
-
-// readyOf returns the condition Ready of a Lolcow, or an empty one.
-func readyOf(lolcow *v1alpha1.Lolcow) metav1.Condition {
-	return ptr.Deref(apimeta.FindStatusCondition(lolcow.Status.Conditions, v1alpha1.ConditionReady), metav1.Condition{})
+	return 0
 }

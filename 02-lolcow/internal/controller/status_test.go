@@ -51,28 +51,28 @@ func TestReadyCondition(t *testing.T) {
 	badPod := []corev1.Pod{unpulled("cow-1", "ErrImagePull", "no such image")}
 
 	for name, test := range map[string]struct {
-		seen facts
-		want string
+		observed observation
+		want     string
 	}{
-		"nothing there yet":             {facts{}, v1alpha1.ReasonRollingOut},
-		"all available":                 {facts{deployment: deploymentWith(2, all(2)), service: service}, v1alpha1.ReasonServing},
-		"no Service":                    {facts{deployment: deploymentWith(2, all(2))}, v1alpha1.ReasonRollingOut},
-		"status of an older generation": {facts{deployment: deploymentWith(2, stale), service: service}, v1alpha1.ReasonRollingOut},
-		"an old pod still there":        {facts{deployment: deploymentWith(2, surging), service: service}, v1alpha1.ReasonRollingOut},
-		"a pod not available":           {facts{deployment: deploymentWith(2, unavailable), service: service}, v1alpha1.ReasonRollingOut},
-		"none wanted, none left":        {facts{deployment: deploymentWith(0, all(0)), service: service}, v1alpha1.ReasonScaledToZero},
-		"none wanted, some left":        {facts{deployment: deploymentWith(0, all(1)), service: service}, v1alpha1.ReasonRollingOut},
-		"no image":                      {facts{deployment: deploymentWith(2, unavailable), service: service, pods: badPod}, v1alpha1.ReasonImageNotPulled},
-		"a leftover pod without image":  {facts{deployment: deploymentWith(2, all(2)), service: service, pods: badPod}, v1alpha1.ReasonServing},
-		"waiting for something else": {facts{deployment: deploymentWith(2, unavailable), service: service,
+		"nothing there yet":             {observation{}, v1alpha1.ReasonRollingOut},
+		"all available":                 {observation{deployment: deploymentWith(2, all(2)), service: service}, v1alpha1.ReasonServing},
+		"no Service":                    {observation{deployment: deploymentWith(2, all(2))}, v1alpha1.ReasonRollingOut},
+		"status of an older generation": {observation{deployment: deploymentWith(2, stale), service: service}, v1alpha1.ReasonRollingOut},
+		"an old pod still there":        {observation{deployment: deploymentWith(2, surging), service: service}, v1alpha1.ReasonRollingOut},
+		"a pod not available":           {observation{deployment: deploymentWith(2, unavailable), service: service}, v1alpha1.ReasonRollingOut},
+		"none wanted, none left":        {observation{deployment: deploymentWith(0, all(0)), service: service}, v1alpha1.ReasonScaledToZero},
+		"none wanted, some left":        {observation{deployment: deploymentWith(0, all(1)), service: service}, v1alpha1.ReasonRollingOut},
+		"no image":                      {observation{deployment: deploymentWith(2, unavailable), service: service, pods: badPod}, v1alpha1.ReasonImageNotPulled},
+		"a leftover pod without image":  {observation{deployment: deploymentWith(2, all(2)), service: service, pods: badPod}, v1alpha1.ReasonServing},
+		"waiting for something else": {observation{deployment: deploymentWith(2, unavailable), service: service,
 			pods: []corev1.Pod{unpulled("cow-1", "ContainerCreating", "")}}, v1alpha1.ReasonRollingOut},
-		"refused, though all serve": {facts{deployment: deploymentWith(2, all(2)), service: service,
-			refused: &refusedError{reason: v1alpha1.ReasonPortConflict}}, v1alpha1.ReasonPortConflict},
+		"rejected, though all serve": {observation{deployment: deploymentWith(2, all(2)), service: service,
+			failure: &failure{reason: v1alpha1.ReasonPortConflict}}, v1alpha1.ReasonPortConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			ready := readyCondition(test.seen)
+			ready := readyCondition(test.observed)
 			g.Expect(ready.Reason).To(Equal(test.want))
 			want := metav1.ConditionFalse
 			if test.want == v1alpha1.ReasonServing {
@@ -100,52 +100,28 @@ func TestStatusGreeting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status := desiredStatus(before, facts{deployment: test.deployment}, metav1.Time{})
+			status := desiredStatus(before, observation{deployment: test.deployment}, metav1.Time{})
 			NewWithT(t).Expect(status.Greeting).To(Equal(test.want))
 		})
 	}
 }
 
-func TestPullMessageIsOfTheFirstPodByName(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	one, two := unpulled("cow-1", "ErrImagePull", "first"), unpulled("cow-2", "ErrImagePull", "second")
-	for _, pods := range [][]corev1.Pod{{one, two}, {two, one}} {
-		message, found := imagePullFailure(pods)
-		g.Expect(found).To(BeTrue())
-		g.Expect(message).To(Equal("pulling image img failed: first"), "whatever order the cache lists them in")
-	}
-}
-
-func TestNormalisePullMessage(t *testing.T) {
-	t.Parallel()
-	const want = "pulling image img failed: dial tcp: lookup x on 10.96.0.10:53: read udp 10.96.0.10:53: i/o timeout"
-	for _, said := range []string{
-		"dial tcp: lookup x on 10.96.0.10:53: read udp 10.244.1.5:41234->10.96.0.10:53: i/o timeout",
-		"dial tcp: lookup x on 10.96.0.10:53: read udp 10.244.2.9:50001->10.96.0.10:53: i/o timeout",
-		`Back-off pulling image "img": ErrImagePull: dial tcp: lookup x on 10.96.0.10:53: read udp 10.244.1.5:41234->10.96.0.10:53: i/o timeout`,
-	} {
-		NewWithT(t).Expect(normalisePullMessage("img", said)).To(Equal(want))
-	}
-	NewWithT(t).Expect(normalisePullMessage("img", `Back-off pulling image "img"`)).To(Equal("pulling image img failed"))
-}
-
-// The API server refuses an Event whose text is longer, and it is lost.
+// The API server rejects an Event whose text is longer, and it is lost.
 func TestNotesFitIntoEvents(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	for _, text := range []string{"", "short", strings.Repeat("x", 1024)} {
-		g.Expect(shorten(text, longestNote)).To(Equal(text))
+		g.Expect(shorten(text, maxEventNote)).To(Equal(text))
 	}
 	for _, letter := range []string{"x", "ä", "…", "\U0001F42E"} {
-		short := shorten(strings.Repeat(letter, 2000), longestNote)
+		short := shorten(strings.Repeat(letter, 2000), maxEventNote)
 		g.Expect(len(short)).To(And(BeNumerically("<=", 1024), BeNumerically(">", 1015)))
 		g.Expect(utf8.ValidString(short)).To(BeTrue())
 		g.Expect(short).To(And(HavePrefix(letter), HaveSuffix("…")))
 	}
 	recorder := events.NewFakeRecorder(1)
-	refused := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("no ", 1000)}
-	lolcow := &v1alpha1.Lolcow{Status: v1alpha1.LolcowStatus{Conditions: []metav1.Condition{refused}}}
-	NewLolcowReconciler(nil, recorder, "").announce(t.Context(), lolcow, &v1alpha1.Lolcow{})
+	rejected := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("no ", 1000)}
+	lolcow := &v1alpha1.Lolcow{Status: v1alpha1.LolcowStatus{Conditions: []metav1.Condition{rejected}}}
+	announce(t.Context(), recorder, lolcow, transitions(v1alpha1.LolcowStatus{}, lolcow.Status))
 	g.Expect(<-recorder.Events).To(HaveLen(len("Warning ApplyFailed ") + 1024))
 }

@@ -20,7 +20,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -106,6 +105,9 @@ func apiServer(t *testing.T) *server {
 	return s
 }
 
+// Tests that name a node port take one of 30000 to 30085: where a Service names none, the API server prefers to choose
+// among those above (k8s.io/kubernetes/pkg/registry/core/service/portallocator, calculateRangeOffset).
+
 // world is one test's namespace on the API server, and a reconciler that the test calls itself.
 type world struct {
 	*WithT
@@ -142,10 +144,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) newReconciler(c client.Client) *LolcowReconciler {
-	r := NewLolcowReconciler(c, w.events, serverImage)
-	r.Clock = w.clock
-	r.PortRetries = flowcontrol.NewFakeBackOff(firstPortRetry, longestPortRetry, w.clock)
-	return r
+	return NewLolcowReconciler(c, w.events, w.clock, serverImage)
 }
 
 func (w *world) lolcow(name string, spec v1alpha1.LolcowSpec) *v1alpha1.Lolcow {
@@ -229,6 +228,10 @@ func (w *world) recorded() []string {
 			return all
 		}
 	}
+}
+
+func readyOf(lolcow *v1alpha1.Lolcow) metav1.Condition {
+	return conditionOf(lolcow.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 // expectReady asserts status and reason of the condition Ready, and that it speaks of the present spec.

@@ -22,13 +22,16 @@ import (
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
 
-// portIndex finds the Lolcows that want a node port.
+// portIndex finds the Lolcows whose spec has a node port.
 const portIndex = "spec.port"
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager says what wakes the reconciler.
-func (r *LolcowReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, concurrency int) error {
+// SetupWithManager says what triggers a reconciliation.
+func (r *LolcowReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if options.RateLimiter == nil {
+		options.RateLimiter = newRateLimiter()
+	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Lolcow{}, portIndex, indexPort); err != nil {
 		return err
 	}
@@ -36,34 +39,36 @@ func (r *LolcowReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 		For(&v1alpha1.Lolcow{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&appsv1.Deployment{}, handler.Funcs{DeleteFunc: enqueueNamesake}).
+		Watches(&appsv1.Deployment{}, handler.Funcs{DeleteFunc: nameReleased}).
 		Watches(&corev1.Service{}, handler.Funcs{UpdateFunc: r.portChanged, DeleteFunc: r.serviceDeleted}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(lolcowOfPod)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrency,
-			// No wait is longer than a user's patience: the default is a quarter of an hour.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second),
-		}).
+		WithOptions(options).
 		Complete(r)
 }
 
+// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
+// quarter of an hour.
+func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
+}
+
 // CacheOptions are what the manager's cache should hold. Deployments and Services are watched
-// unselected: one that is not ours may hold the name or the port that a Lolcow wants. Of those only
-// what can matter is kept. Of our own all is kept, managedFields included: they tell what we own.
+// unselected: one that no Lolcow owns may hold the name or the port that a Lolcow needs. Of those only
+// what can matter is kept. Of our own all is kept, managedFields included: they say which fields are ours.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&appsv1.Deployment{}: {Transform: reduceForeign},
-			&corev1.Service{}:    {Transform: reduceForeign},
+			&appsv1.Deployment{}: {Transform: reduce},
+			&corev1.Service{}:    {Transform: reduce},
 			&corev1.Pod{}:        {Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
 		},
 	}
 }
 
-// reduceForeign is a cache transform: a foreign object keeps its identity, labels and owners, and a
-// Service its ports.
-func reduceForeign(in any) (any, error) {
+// reduce is a cache transform: of an object that no Lolcow owns it keeps identity, labels and owners, and of
+// a Service its ports.
+func reduce(in any) (any, error) {
 	switch object := in.(type) {
 	case *appsv1.Deployment:
 		if !isOurs(object) {
@@ -106,13 +111,13 @@ func lolcowOfPod(_ context.Context, pod client.Object) []reconcile.Request {
 	}}}
 }
 
-// enqueueNamesake wakes the Lolcow, if there is one, whose name the deleted object had.
-func enqueueNamesake(_ context.Context, e event.DeleteEvent, q queue) {
+// nameReleased enqueues the Lolcow, if there is one, whose name the deleted object had.
+func nameReleased(_ context.Context, e event.DeleteEvent, q queue) {
 	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 }
 
 func (r *LolcowReconciler) serviceDeleted(ctx context.Context, e event.DeleteEvent, q queue) {
-	enqueueNamesake(ctx, e, q)
+	nameReleased(ctx, e, q)
 	for port := range nodePorts(e.Object) {
 		r.enqueueWaitingFor(ctx, port, q)
 	}
@@ -127,17 +132,17 @@ func (r *LolcowReconciler) portChanged(ctx context.Context, e event.UpdateEvent,
 	}
 }
 
-// enqueueWaitingFor wakes the Lolcows, of any namespace, that want the port: it is free now, or will be
-// in some milliseconds, so their retries begin anew, in short steps.
+// enqueueWaitingFor enqueues the Lolcows, of any namespace, whose spec has the port: it is free now, or will
+// be in some milliseconds, so their retries begin anew, in short steps.
 func (r *LolcowReconciler) enqueueWaitingFor(ctx context.Context, port int32, q queue) {
 	var lolcows v1alpha1.LolcowList
 	if err := r.List(ctx, &lolcows, client.MatchingFields{portIndex: strconv.Itoa(int(port))}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the Lolcows that want a port", "port", port)
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the Lolcows whose spec has a port", "port", port)
 		return
 	}
 	for i := range lolcows.Items {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&lolcows.Items[i])}
-		r.PortRetries.DeleteEntry(request.String())
+		r.portRetries.Forget(request)
 		q.Add(request)
 	}
 }
@@ -154,4 +159,10 @@ func nodePorts(object client.Object) map[int32]bool {
 		}
 	}
 	return ports
+}
+
+// isOurs tells whether a Lolcow, any Lolcow, is the controller of the object.
+func isOurs(object metav1.Object) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.Kind == "Lolcow" && owner.APIVersion == v1alpha1.GroupVersion.String()
 }

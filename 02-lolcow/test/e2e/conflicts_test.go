@@ -24,16 +24,16 @@ const healing = 10 * time.Second
 var _ = Describe("Conflicts", func() {
 	It("says that a port is taken, keeps serving on the old one, and heals when it is free", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
-		lolcow := create(ctx, namespace, "cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30621))})
+		lolcow := create(ctx, namespace, "cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30045))})
 		expectServing(ctx, lolcow)
-		holder := squatter(ctx, namespace, 30622)
+		holder := squatter(ctx, namespace, 30046)
 
-		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30622)) })
+		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30046)) })
 		expectNotReady(ctx, lolcow, v1alpha1.ReasonPortConflict)
 		Expect(message(lolcow)).To(ContainSubstring("provided port is already allocated"))
-		Expect(lolcow.Status.Port).To(Equal(int32(30621)))
+		Expect(lolcow.Status.Port).To(Equal(int32(30045)))
 		if env.Cluster.RunsContainers() {
-			expectGreeting(ctx, 30621, "Moo")
+			expectGreeting(ctx, 30045, "Moo")
 		}
 		version := lolcow.ResourceVersion
 		expect.Always(ctx, env.Client, lolcow, func(g Gomega, l *v1alpha1.Lolcow) {
@@ -46,7 +46,7 @@ var _ = Describe("Conflicts", func() {
 		Expect(env.Client.Delete(ctx, holder)).To(Succeed())
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(lolcow), lolcow)).To(Succeed())
-			g.Expect(lolcow.Status.Port).To(Equal(int32(30622)))
+			g.Expect(lolcow.Status.Port).To(Equal(int32(30046)))
 		}).WithTimeout(healing).WithPolling(expect.Interval).Should(Succeed())
 		expectServing(ctx, lolcow)
 	})
@@ -78,7 +78,7 @@ var _ = Describe("Conflicts", func() {
 	})
 
 	It("repairs what someone edits or deletes", func(ctx SpecContext) {
-		lolcow := create(ctx, env.Namespace(ctx), "cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30625))})
+		lolcow := create(ctx, env.Namespace(ctx), "cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30047))})
 		expectServing(ctx, lolcow)
 
 		deployment, service := deploymentOf(lolcow), serviceOf(lolcow)
@@ -90,9 +90,9 @@ var _ = Describe("Conflicts", func() {
 			g.Expect(*d.Spec.Replicas).To(Equal(int32(1)))
 			g.Expect(d.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Moo"}))
 		})
-		expect.Update(ctx, env.Client, service, func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30626 })
+		expect.Update(ctx, env.Client, service, func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30048 })
 		expect.Object(ctx, env.Client, service, func(g Gomega, s *corev1.Service) {
-			g.Expect(s.Spec.Ports[0].NodePort).To(Equal(int32(30625)))
+			g.Expect(s.Spec.Ports[0].NodePort).To(Equal(int32(30047)))
 		})
 
 		for _, child := range []client.Object{deployment, service} {
@@ -103,7 +103,7 @@ var _ = Describe("Conflicts", func() {
 			})
 		}
 		expectServing(ctx, lolcow)
-		Expect(lolcow.Status.Port).To(Equal(int32(30625)))
+		Expect(lolcow.Status.Port).To(Equal(int32(30047)))
 	})
 
 	It("tells why an image is not pulled, once", func(ctx SpecContext) {

@@ -32,15 +32,15 @@ var _ = Describe("The operator", func() {
 
 	It("is killed in the middle of a rollout, and all converges, with nothing made twice", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
-		lolcow := create(ctx, namespace, "cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30631))})
+		lolcow := create(ctx, namespace, "cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30049))})
 		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "Baa" })
 		Expect(env.Operator.Kill(ctx)).To(Succeed())
-		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Replicas, spec.Port = new(int32(2)), new(int32(30632)) })
+		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Replicas, spec.Port = new(int32(2)), new(int32(30050)) })
 		expectServing(ctx, lolcow)
 		Expect(lolcow.Status.Greeting).To(Equal("Baa"))
-		Expect(lolcow.Status.Port).To(Equal(int32(30632)))
+		Expect(lolcow.Status.Port).To(Equal(int32(30050)))
 		if env.Cluster.RunsContainers() {
-			expectGreeting(ctx, 30632, "Baa")
+			expectGreeting(ctx, 30050, "Baa")
 		}
 		var deployments appsv1.DeploymentList
 		var services corev1.ServiceList

@@ -58,10 +58,10 @@ func expectRefused(ctx context.Context, port int32) {
 var _ = Describe("Serving", func() {
 	It("follows the spec: greeting, port and replicas, with nothing deleted by hand", func(ctx SpecContext) {
 		lolcow := create(ctx, env.Namespace(ctx, e2e.Restricted), "cow",
-			v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30601))})
+			v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30041))})
 		expectServing(ctx, lolcow)
 		Expect(lolcow.Status.Greeting).To(Equal("Moo"))
-		Expect(lolcow.Status.Port).To(Equal(int32(30601)))
+		Expect(lolcow.Status.Port).To(Equal(int32(30041)))
 
 		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Greeting, spec.Replicas = "Baa", new(int32(2)) })
 		expectServing(ctx, lolcow)
@@ -70,9 +70,9 @@ var _ = Describe("Serving", func() {
 		service := serviceOf(lolcow)
 		refresh(ctx, service)
 		uid := service.UID
-		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30602)) })
+		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30042)) })
 		expectServing(ctx, lolcow)
-		Expect(lolcow.Status.Port).To(Equal(int32(30602)))
+		Expect(lolcow.Status.Port).To(Equal(int32(30042)))
 		refresh(ctx, service)
 		Expect(service.UID).To(Equal(uid), "changed in place")
 
@@ -91,17 +91,17 @@ var _ = Describe("Serving", func() {
 
 	It("SeedBug: the greeting reaches the page, at the port of the spec, through every node", Label(e2e.LabelContainers), func(ctx SpecContext) {
 		lolcow := create(ctx, env.Namespace(ctx, e2e.Restricted), "cow",
-			v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30611))})
+			v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30043))})
 		expectServing(ctx, lolcow)
-		expectGreeting(ctx, 30611, "Moo")
+		expectGreeting(ctx, 30043, "Moo")
 
 		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "Baa" })
 		expectServing(ctx, lolcow)
-		expectGreeting(ctx, 30611, "Baa")
+		expectGreeting(ctx, 30043, "Baa")
 
-		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30612)) })
-		expectGreeting(ctx, 30612, "Baa")
-		expectRefused(ctx, 30611)
+		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Port = new(int32(30044)) })
+		expectGreeting(ctx, 30044, "Baa")
+		expectRefused(ctx, 30043)
 	})
 
 	It("shows any greeting as it is written", Label(e2e.LabelContainers), func(ctx SpecContext) {

@@ -20,7 +20,8 @@ const (
 	// ConditionAccepted is True when the FluxSetup belongs to a Flux of its name, so that it is acted on.
 	ConditionAccepted = "Accepted"
 
-	// ConditionConfigured is True when Secret, ConfigMap, Service and Job are as they should be.
+	// ConditionConfigured is True when the Job of the attempt was started, and its ConfigMap and the Service are as they
+	// should be. That the Secret still exists is not watched.
 	ConditionConfigured = "Configured"
 
 	// ConditionQuorumReached is True once enough brokers have found each other and the work has begun.
@@ -51,7 +52,7 @@ const (
 	// ReasonQuorumReached means that enough brokers have found each other.
 	ReasonQuorumReached = "QuorumReached"
 
-	// ReasonFinished means that the work is over: Complete and Failed tell how.
+	// ReasonFinished means that the work is over: Complete and Failed say how.
 	ReasonFinished = "Finished"
 
 	// ReasonCommandSucceeded means that the command has ended with 0.
@@ -86,14 +87,28 @@ const (
 	// it is.
 	ReasonNameConflict = "NameConflict"
 
-	// ReasonApplyFailed means that the API server refused an object; the message is the API server's.
+	// ReasonApplyFailed means that the API server rejected an object; the message is the API server's.
 	ReasonApplyFailed = "ApplyFailed"
 
-	// ReasonSetupLost means that the FluxSetup is gone although nobody but the operator should touch it.
+	// ReasonAPIError means that a request to the API server failed in a way that may have passed at the next attempt: a
+	// time-out, no connection, an admission webhook that is down. It is tried again until it succeeds.
+	ReasonAPIError = "APIError"
+
+	// ReasonSetupLost means that the FluxSetup is gone although only the operator should delete it.
 	ReasonSetupLost = "SetupLost"
 
-	// ReasonJobLost means that the Job of an attempt is gone although nobody but the operator should touch it.
+	// ReasonJobLost means that the Job of an attempt is gone although only the operator should delete it.
 	ReasonJobLost = "JobLost"
+
+	// ReasonJobChanged means that another writer has suspended the Job of an attempt, or changed its parallelism.
+	ReasonJobChanged = "JobChanged"
+
+	// ReasonConfigLost means that the ConfigMap or the Secret of an attempt is gone, and is not created again: other
+	// brokers may have read another content.
+	ReasonConfigLost = "ConfigLost"
+
+	// ReasonTooManyAttempts means that a Flux has had as many attempts as there can be (MaxAttempts).
+	ReasonTooManyAttempts = "TooManyAttempts"
 
 	// ReasonPodsRemain means that pods of an earlier attempt were not gone within the start-up time.
 	ReasonPodsRemain = "PodsRemain"
@@ -121,5 +136,5 @@ const (
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 )
 
-// LogUnavailable stands in the message of Failed where the end of the leader's output should be, if nobody saw it.
+// LogUnavailable stands in the message of Failed where the end of the leader's output should be, if it was not observed.
 const LogUnavailable = "LogUnavailable"

@@ -114,7 +114,7 @@ type FluxSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// maxRestarts is how often all brokers are started again, from clean, after one failed or the command did.
+	// maxRestarts is how often all brokers are started again, from clean, after one failed or the command did. From the start of an attempt to the next restart pass at least 10 seconds, which double with each restart, up to 5 minutes.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -168,10 +168,11 @@ type FluxStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// ready is how many brokers are ready, of how many: 3/4. Rank 0 is ready when the work has begun.
+	// readyRanks is how many of the spec.size brokers are ready. Rank 0 is ready when the work has begun.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	Ready string `json:"ready,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	ReadyRanks int32 `json:"readyRanks"`
 
 	// exitCode is that of the command, or of the broker where the command did not come to run.
 	// +optional
@@ -187,7 +188,7 @@ type FluxStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// completionTime is when the Flux was seen to be Complete or Failed.
+	// completionTime is when the Flux was observed to be Complete or Failed.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
@@ -207,16 +208,16 @@ type FluxStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=fluxes,singular=flux,categories=all
-// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`,description="How many brokers are ready, of how many"
-// +kubebuilder:printcolumn:name="Running",type=string,JSONPath=`.status.conditions[?(@.type=="Running")].reason`
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`,description="How many brokers there should be"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyRanks`,description="How many brokers are ready"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Running")].reason`,description="Why the command runs, or does not"
 // +kubebuilder:printcolumn:name="Complete",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].status`
 // +kubebuilder:printcolumn:name="Failed",type=string,JSONPath=`.status.conditions[?(@.type=="Failed")].reason`
 // +kubebuilder:printcolumn:name="Exit",type=integer,JSONPath=`.status.exitCode`
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must begin with a letter and have no dots: it is the name of a Service and of hosts"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() + 1 + string(self.spec.size - 1).size() <= 63",message="metadata.name with - and the last rank after it must be at most 63 characters: it is the name of a host"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() + 6 + string(self.spec.size - 1).size() <= 63",optionalOldSelf=true,message="metadata.name with -9999- and the last rank after it must be at most 63 characters: it is the name of a host"
 type Flux struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -227,7 +228,7 @@ type Flux struct {
 	// +required
 	Spec FluxSpec `json:"spec"`
 
-	// status is what was last seen of it.
+	// status is what was last observed of it.
 	// +optional
 	Status FluxStatus `json:"status,omitempty"`
 }

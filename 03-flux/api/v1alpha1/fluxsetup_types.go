@@ -5,30 +5,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Launch is what the FluxSetup controller must remember between two passes: which Job it means to make, or has
-// made. It is written before the Job is.
+// MaxAttempts is how many attempts a Flux can have: each restart is one, and each resume after a suspension. The names of
+// Jobs and hosts have room for so many digits.
+const MaxAttempts = 9999
+
+// Launch is what the FluxSetup controller has to remember from one reconciliation to the next: which Job is that of the attempt. It is written after the Job is created, and before the Job is started.
 // +kubebuilder:validation:XValidation:rule="self.attempt >= oldSelf.attempt",message="attempt never falls",fieldPath=".attempt"
-// +kubebuilder:validation:XValidation:rule="(self.nonce == oldSelf.nonce) == (self.attempt == oldSelf.attempt)",message="nonce is one of its own for each attempt, and stays",fieldPath=".nonce"
 // +kubebuilder:validation:XValidation:rule="self.attempt != oldSelf.attempt || self.time == oldSelf.time",message="time is that of the attempt, and stays",fieldPath=".time"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.jobUID) || (has(self.jobUID) && self.jobUID == oldSelf.jobUID) == (self.attempt == oldSelf.attempt)",message="jobUID, once it is set, stays for the attempt, and for no other",fieldPath=".jobUID"
 type Launch struct {
 	// attempt is the attempt that the Job is for.
 	// +required
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:validation:Maximum=9999
 	Attempt int32 `json:"attempt"`
 
-	// nonce is a word of its own for each attempt. The Job carries it, and is known by it.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	Nonce string `json:"nonce"`
-
-	// time is when this was written; spec.startupTimeoutSeconds counts from it.
+	// time is when the attempt was launched, or first could not be; spec.startupTimeoutSeconds counts from it.
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// jobUID is the uid of the Job, once there was one. If it is gone, so is the attempt.
+	// jobUID is the uid of the attempt's Job. It is unset as long as the Job, or what it needs, cannot be created. No other Job is started for the attempt, even if this one is deleted.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -111,16 +107,17 @@ type FluxSetupSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	StartupTimeoutSeconds int32 `json:"startupTimeoutSeconds"`
 
-	// activeDeadlineSeconds is how long an attempt may take in all.
+	// activeDeadlineSeconds is how long an attempt may take in all. Null: without end. The Flux controller owns the field then too, so that no other value stays.
 	// +optional
+	// +nullable
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
-	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds"`
 
-	// attempt is which start of the brokers is wanted, from 1.
+	// attempt is the number of the present start of the brokers, 1 to 9999. A restart and a resume each begin a new one.
 	// +required
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:validation:Maximum=9999
 	Attempt int32 `json:"attempt"`
 
 	// restarts is how many of the attempts are there because one before them failed.
@@ -129,11 +126,11 @@ type FluxSetupSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Restarts int32 `json:"restarts"`
 
-	// suspend is whether nothing is wanted: no Job, no pods, no Secret, no ConfigMap, no Service.
+	// suspend is whether nothing should exist: no Job, no pods, no Secret, no ConfigMap, no Service.
 	// +required
 	Suspend bool `json:"suspend"`
 
-	// launch is the memory of the FluxSetup controller.
+	// launch is what the FluxSetup controller remembers of the attempt.
 	// +optional
 	Launch *Launch `json:"launch,omitempty"`
 }
@@ -145,10 +142,10 @@ type FluxSetupStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// attempt is the attempt that the rest of this status speaks of.
+	// attempt is the attempt that the rest of this status is about.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:validation:Maximum=9999
 	Attempt int32 `json:"attempt,omitempty"`
 
 	// readyRanks is how many brokers are ready. Rank 0 is ready when the quorum was reached and the work has begun.
@@ -166,7 +163,7 @@ type FluxSetupStatus struct {
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 
-	// configHash is the SHA-256, in hexadecimal, of the files that the brokers read.
+	// configHash is the SHA-256, in hexadecimal, of the files that the brokers of the attempt read. It is that of the Job.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ConfigHash string `json:"configHash,omitempty"`
@@ -184,12 +181,13 @@ type FluxSetupStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
-// +kubebuilder:printcolumn:name="Ranks",type=integer,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyRanks`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
-// +kubebuilder:printcolumn:name="Quorum",type=string,JSONPath=`.status.conditions[?(@.type=="QuorumReached")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="QuorumReached")].reason`
 // +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leaderPod`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() + 6 + string(self.spec.size - 1).size() <= 63",optionalOldSelf=true,message="metadata.name with -9999- and the last rank after it must be at most 63 characters: it is the name of a host"
 type FluxSetup struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -200,7 +198,7 @@ type FluxSetup struct {
 	// +required
 	Spec FluxSetupSpec `json:"spec"`
 
-	// status is what was last seen of it.
+	// status is what was last observed of it.
 	// +optional
 	Status FluxSetupStatus `json:"status,omitempty"`
 }

@@ -41,8 +41,10 @@ const (
 
 // Cluster is what the files of the brokers depend on.
 type Cluster struct {
-	// Name is that of the Job and of its headless Service.
+	// Name is that of the Job: rank 3 is on the host NAME-3.
 	Name string
+	// Service is the name of the headless Service in which the hosts are found.
+	Service string
 	// Namespace is that of both.
 	Namespace string
 	// Size is the number of brokers.

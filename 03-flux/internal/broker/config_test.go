@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the files in testdata anew")
 // example is a cluster as the controller makes it out of defaults. The tests say what they change.
 func example(change func(*Cluster)) Cluster {
 	c := Cluster{
-		Name: "hello", Namespace: "lab", Size: 4, MinSize: 4, Tasks: 8, Cores: 2, Port: 8050, LogLevel: 3,
+		Name: "hello-1", Service: "hello", Namespace: "lab", Size: 4, MinSize: 4, Tasks: 8, Cores: 2, Port: 8050, LogLevel: 3,
 		ConnectTimeout: "5s",
 	}
 	change(&c)
@@ -54,25 +54,25 @@ func TestConfig(t *testing.T) {
 		"one broker": {
 			cluster: example(func(c *Cluster) { c.Size, c.MinSize, c.Tasks, c.Cores = 1, 1, 1, 1 }),
 			golden:  "size-1.toml",
-			port:    8050, connect: "tcp://%h.hello.lab.svc:%p", connectTimeout: "5s", hosts: "hello-0", cores: "0",
+			port:    8050, connect: "tcp://%h.hello.lab.svc:%p", connectTimeout: "5s", hosts: "hello-1-0", cores: "0",
 		},
 		"four": {
 			cluster: example(func(*Cluster) {}),
 			golden:  "size-4.toml",
-			port:    8050, connect: "tcp://%h.hello.lab.svc:%p", connectTimeout: "5s", hosts: "hello-[0-3]", cores: "0-1",
+			port:    8050, connect: "tcp://%h.hello.lab.svc:%p", connectTimeout: "5s", hosts: "hello-1-[0-3]", cores: "0-1",
 		},
 		"two of four are enough": {
 			cluster: example(func(c *Cluster) { c.MinSize = 2 }),
 			golden:  "size-4.toml",
-			port:    8050, connect: "tcp://%h.hello.lab.svc:%p", connectTimeout: "5s", hosts: "hello-[0-3]", cores: "0-1",
+			port:    8050, connect: "tcp://%h.hello.lab.svc:%p", connectTimeout: "5s", hosts: "hello-1-[0-3]", cores: "0-1",
 		},
 		"a thousand, all else unusual": {
 			cluster: example(func(c *Cluster) {
-				c.Name, c.Namespace, c.Size, c.MinSize, c.Tasks = "a-2-b3", "team-9", 1000, 900, 100000
+				c.Name, c.Service, c.Namespace, c.Size, c.MinSize, c.Tasks = "a-2-b3-9999", "a-2-b3", "team-9", 1000, 900, 100000
 				c.Cores, c.Port, c.ConnectTimeout, c.LogLevel, c.Launcher = 112, 65535, "600s", 7, true
 			}),
 			golden: "size-1000.toml",
-			port:   65535, connect: "tcp://%h.a-2-b3.team-9.svc:%p", connectTimeout: "600s", hosts: "a-2-b3-[0-999]", cores: "0-111",
+			port:   65535, connect: "tcp://%h.a-2-b3.team-9.svc:%p", connectTimeout: "600s", hosts: "a-2-b3-9999-[0-999]", cores: "0-111",
 		},
 	}
 	for name, test := range tests {
@@ -112,6 +112,7 @@ func TestHash(t *testing.T) {
 	for name, change := range map[string]func(*Cluster){
 		"nothing":        func(*Cluster) {},
 		"Name":           func(c *Cluster) { c.Name = "other" },
+		"Service":        func(c *Cluster) { c.Service = "other" },
 		"Namespace":      func(c *Cluster) { c.Namespace = "other" },
 		"Size":           func(c *Cluster) { c.Size = 5 },
 		"MinSize":        func(c *Cluster) { c.MinSize = 3 },

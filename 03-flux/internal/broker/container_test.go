@@ -78,7 +78,7 @@ func (s shell) newContainer(cluster Cluster) *container {
 	c.env = map[string]string{
 		"PATH":                 c.path("bin"),
 		"JOB_COMPLETION_INDEX": "0",
-		"HOSTNAME":             "hello-0",
+		"HOSTNAME":             "hello-1-0",
 		"HOME":                 "/somewhere",
 		"RECORD":               c.path("record"),
 		"READY":                c.path("flux", "ready"),

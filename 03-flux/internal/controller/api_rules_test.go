@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
 // What one argument may be, and what all may be together.
@@ -91,7 +93,7 @@ func TestTemplateRules(t *testing.T) {
 		"flux-framework.org/attempt", "x.flux-framework.org/y", "batch.kubernetes.io/job-name", "job-name", "controller-uid",
 		"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
 	allow("labels", "{%s: v}", "app", "app.kubernetes.io/component", "flux-framework.org", "example.com/job-name")
-	refuse("annotations", "annotations must not have keys of", "{%s: v}", "flux-framework.org/nonce", "batch.kubernetes.io/job-completion-index")
+	refuse("annotations", "annotations must not have keys of", "{%s: v}", "flux-framework.org/started", "batch.kubernetes.io/job-completion-index")
 	allow("annotations", "{%s: v}", "job-name", "example.com/flux-framework.org")
 	refuse("volumes", "names of volumes must not begin with flux-", "[{name: %s, emptyDir: {}}]", "flux-", "flux-secret")
 	allow("volumes", "[{name: %s, emptyDir: {}}]", "flux", "fluxes", "my-flux-data")
@@ -124,11 +126,11 @@ func TestFluxNames(t *testing.T) {
 		size    int32
 		message string
 	}{
-		{letters(61), 1, ""}, {letters(62), 1, tooLong},
-		{letters(61), 10, ""}, {letters(62), 10, tooLong},
-		{letters(60), 11, ""}, {letters(61), 11, tooLong},
-		{letters(60), 100, ""}, {letters(61), 100, tooLong},
-		{letters(59), 1000, ""}, {letters(60), 1000, tooLong},
+		{letters(56), 1, ""}, {letters(57), 1, tooLong},
+		{letters(56), 10, ""}, {letters(57), 10, tooLong},
+		{letters(55), 11, ""}, {letters(56), 11, tooLong},
+		{letters(55), 100, ""}, {letters(56), 100, tooLong},
+		{letters(54), 1000, ""}, {letters(55), 1000, tooLong},
 		{"a", 1000, ""}, {"a-9", 4, ""}, {"a--b", 4, ""},
 		{"a.b", 4, badForm}, {"1a", 4, badForm}, {"9", 4, badForm},
 		{"Flux", 4, "a lowercase RFC 1123 subdomain must"}, {"a-", 4, "a lowercase RFC 1123 subdomain must"},
@@ -143,7 +145,7 @@ func TestFluxNames(t *testing.T) {
 			}
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(w.client.Create(w.ctx, w.anyService(row.name), strictly)).To(Succeed())
-			NewWithT(t).Expect(w.client.Create(w.ctx, w.anyJob(row.name, row.size), strictly)).To(Succeed())
+			NewWithT(t).Expect(w.client.Create(w.ctx, w.anyJob(fmt.Sprintf("%s-%d", row.name, v1alpha1.MaxAttempts), row.size), strictly)).To(Succeed())
 		})
 	}
 	// The bound is the API server's own: a Job of a longer name is refused.

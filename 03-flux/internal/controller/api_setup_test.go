@@ -69,16 +69,15 @@ func TestFluxSetupRules(t *testing.T) {
 		"empty command":     {"{command: []}", "spec.command", "spec.command in body should have at least 1 items"},
 		"longest argument":  {"{command: [" + letters(longestArgument) + "]}", "", ""},
 		"longer argument":   {"{command: [" + letters(longestArgument+1) + "]}", "spec.command[0]", "may not be more than 16384"},
-		"a launch":          {launch("attempt: 1, nonce: one, " + now), "", ""},
-		"launch to come":    {launch("attempt: 2, nonce: one, " + now), "spec.launch", "launch.attempt must be at most attempt"},
-		"launch 0":          {launch("attempt: 0, nonce: one, " + now), "spec.launch.attempt", "should be greater than or equal to 1"},
-		"launch at no time": {launch("attempt: 1, nonce: one"), "spec.launch.time", "Required value"},
-		"empty nonce":       {launch("attempt: 1, nonce: '', " + now), "spec.launch.nonce", "should be at least 1 chars long"},
-		"longest nonce":     {launch("attempt: 1, nonce: " + letters(64) + ", " + now), "", ""},
-		"longer nonce":      {launch("attempt: 1, nonce: " + letters(65) + ", " + now), "spec.launch.nonce", "may not be more than 64"},
-		"empty jobUID":      {launch("attempt: 1, nonce: one, jobUID: '', " + now), "spec.launch.jobUID", "should be at least 1 chars long"},
-		"longest jobUID":    {launch("attempt: 1, nonce: one, jobUID: " + letters(64) + ", " + now), "", ""},
-		"longer jobUID":     {launch("attempt: 1, nonce: one, jobUID: " + letters(65) + ", " + now), "spec.launch.jobUID", "may not be more than 64"},
+		"a launch":          {launch("attempt: 1, " + now), "", ""},
+		"launch to come":    {launch("attempt: 2, " + now), "spec.launch", "launch.attempt must be at most attempt"},
+		"launch 0":          {launch("attempt: 0, " + now), "spec.launch.attempt", "should be greater than or equal to 1"},
+		"launch at no time": {launch("attempt: 1"), "spec.launch.time", "Required value"},
+		"last attempt":      {"{attempt: 9999}", "", ""},
+		"attempt after it":  {"{attempt: 10000}", "spec.attempt", "should be less than or equal to 9999"},
+		"empty jobUID":      {launch("attempt: 1, jobUID: '', " + now), "spec.launch.jobUID", "should be at least 1 chars long"},
+		"longest jobUID":    {launch("attempt: 1, jobUID: " + letters(64) + ", " + now), "", ""},
+		"longer jobUID":     {launch("attempt: 1, jobUID: " + letters(65) + ", " + now), "spec.launch.jobUID", "may not be more than 64"},
 	}
 	w.checkRows(t, "FluxSetup", fluxSetupBase, rows)
 }
@@ -109,12 +108,11 @@ func TestAttempts(t *testing.T) {
 func TestLaunch(t *testing.T) {
 	t.Parallel()
 	const (
-		staysNonce  = "nonce is one of its own for each attempt, and stays"
 		staysTime   = "time is that of the attempt, and stays"
 		staysJobUID = "jobUID, once it is set, stays for the attempt, and for no other"
 	)
 	w := newWorld(t)
-	const launch = "launch: {attempt: 2, nonce: one, time: '2026-01-01T00:00:00Z'"
+	const launch = "launch: {attempt: 2, time: '2026-01-01T00:00:00Z'"
 	begun := w.object("FluxSetup", "begun", fluxSetupBase, "{attempt: 3, restarts: 1, "+launch+"}}")
 	made := w.object("FluxSetup", "made", fluxSetupBase, "{attempt: 3, restarts: 1, "+launch+", jobUID: u}}")
 	none := w.object("FluxSetup", "none", fluxSetupBase, "")
@@ -122,26 +120,25 @@ func TestLaunch(t *testing.T) {
 		w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
 	}
 	w.checkPatches(t, none, map[string]apiRow{
-		"none, and one":        {"{launch: {attempt: 1, nonce: one, time: '2026-01-01T00:00:00Z'}}", "", ""},
-		"none, and one higher": {"{launch: {attempt: 2, nonce: one, time: '2026-01-01T00:00:00Z'}}", "spec.launch", "launch.attempt must be at most attempt"},
+		"none, and one":        {"{launch: {attempt: 1, time: '2026-01-01T00:00:00Z'}}", "", ""},
+		"none, and one higher": {"{launch: {attempt: 2, time: '2026-01-01T00:00:00Z'}}", "spec.launch", "launch.attempt must be at most attempt"},
 	})
 	w.checkPatches(t, begun, map[string]apiRow{
-		"jobUID":           {"{launch: {jobUID: u}}", "", ""},
-		"taken back":       {"{launch: null}", "spec.launch", "launch is never taken back"},
-		"other nonce":      {"{launch: {nonce: two}}", "spec.launch.nonce", staysNonce},
-		"other time":       {"{launch: {time: '2026-01-01T00:00:01Z'}}", "spec.launch.time", staysTime},
-		"next attempt":     {"{launch: {attempt: 3, nonce: two, time: '2026-01-01T00:00:01Z'}}", "", ""},
-		"next, same nonce": {"{launch: {attempt: 3, time: '2026-01-01T00:00:01Z'}}", "spec.launch.nonce", staysNonce},
-		"next, too high":   {"{launch: {attempt: 4, nonce: two}}", "spec.launch", "launch.attempt must be at most attempt"},
-		"attempt before":   {"{launch: {attempt: 1, nonce: two}}", "spec.launch.attempt", "attempt never falls"},
+		"jobUID":          {"{launch: {jobUID: u}}", "", ""},
+		"taken back":      {"{launch: null}", "spec.launch", "launch is never taken back"},
+		"other time":      {"{launch: {time: '2026-01-01T00:00:01Z'}}", "spec.launch.time", staysTime},
+		"next attempt":    {"{launch: {attempt: 3, time: '2026-01-01T00:00:01Z'}}", "", ""},
+		"next, same time": {"{launch: {attempt: 3}}", "", ""},
+		"next, too high":  {"{launch: {attempt: 4}}", "spec.launch", "launch.attempt must be at most attempt"},
+		"attempt before":  {"{launch: {attempt: 1}}", "spec.launch.attempt", "attempt never falls"},
 	})
 	w.checkPatches(t, made, map[string]apiRow{
 		"made, and taken back":    {"{launch: null}", "spec.launch", "launch is never taken back"},
 		"other jobUID":            {"{launch: {jobUID: v}}", "spec.launch.jobUID", staysJobUID},
 		"no jobUID":               {"{launch: {jobUID: null}}", "spec.launch.jobUID", staysJobUID},
-		"next, without jobUID":    {"{launch: {attempt: 3, nonce: two, jobUID: null}}", "", ""},
-		"next, with another":      {"{launch: {attempt: 3, nonce: two, jobUID: v}}", "", ""},
-		"next, with the same one": {"{launch: {attempt: 3, nonce: two}}", "spec.launch.jobUID", staysJobUID},
+		"next, without jobUID":    {"{launch: {attempt: 3, jobUID: null}}", "", ""},
+		"next, with another":      {"{launch: {attempt: 3, jobUID: v}}", "", ""},
+		"next, with the same one": {"{launch: {attempt: 3}}", "spec.launch.jobUID", staysJobUID},
 	})
 }
 

@@ -153,7 +153,7 @@ func TestFluxSetupBounds(t *testing.T) {
 	w.checkNumber(t, "FluxSetup", fluxSetupBase, "size", 1, 1000)
 	w.checkNumber(t, "FluxSetup", fluxSetupBase, "tasks", 1, 100000)
 	w.checkNumber(t, "FluxSetup", fluxSetupBase, "cores", 1, 100000)
-	w.checkNumber(t, "FluxSetup", fluxSetupBase, "attempt", 1, 1<<31-1)
+	w.checkNumber(t, "FluxSetup", fluxSetupBase, "attempt", 1, v1alpha1.MaxAttempts)
 	w.checkNumber(t, "FluxSetup", fluxSetupBase, "restarts", 0, 1000)
 }
 
@@ -194,13 +194,15 @@ func TestStatusBounds(t *testing.T) {
 		in, out     string
 		outside, of string
 	}{
-		{flux, "ready", "1000/1000", letters(17), "status.ready", "may not be more than 16"},
+		{flux, "readyRanks", "1000", "1001", "status.readyRanks", "less than or equal to 1000"},
+		{flux, "readyRanks", "0", "-1", "status.readyRanks", "greater than or equal to 0"},
 		{flux, "restarts", "1000", "1001", "status.restarts", "less than or equal to 1000"},
 		{flux, "exitCode", "-1", "x", "status.exitCode", "must be of type integer"},
 		{flux, "observedGeneration", "0", "-1", "status.observedGeneration", "greater than or equal to 0"},
 		{flux, "setupRef", "{name: x, uid: u}", "{name: x}", "status.setupRef.uid", "Required value"},
 		{flux, "conditions", conditions(16), conditions(17), "status.conditions", "must have at most 16 items"},
 		{setup, "attempt", "1", "-1", "status.attempt", "greater than or equal to 0"},
+		{setup, "attempt", "9999", "10000", "status.attempt", "less than or equal to 9999"},
 		{setup, "readyRanks", "1000", "1001", "status.readyRanks", "less than or equal to 1000"},
 		{setup, "readyRanks", "0", "-1", "status.readyRanks", "greater than or equal to 0"},
 		{setup, "leaderPod", letters(253), letters(254), "status.leaderPod", "may not be more than 253"},

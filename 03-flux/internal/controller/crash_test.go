@@ -14,8 +14,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,11 +40,16 @@ type requests struct {
 	seen   []string
 	writes int
 	jobs   int
+	// down: the operator has crashed, and was not started again yet.
+	down bool
 }
 
 var upToNamespace = regexp.MustCompile(`.*/namespaces/[^/]+/`)
 
 func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
+	if r.down {
+		return nil, errCrash
+	}
 	what := req.Method + " " + upToNamespace.ReplaceAllString(req.URL.Path, "")
 	r.seen = append(r.seen, what)
 	if req.Method != http.MethodGet {
@@ -65,6 +68,7 @@ func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 	if len(r.seen) == r.crash.at {
 		_, _ = io.Copy(io.Discard, answer.Body)
 		_ = answer.Body.Close()
+		r.down = true
 		return nil, errCrash
 	}
 	return answer, nil
@@ -101,7 +105,7 @@ func TestCrashAtEveryRequest(t *testing.T) {
 	t.Logf("%d requests", len(all))
 }
 
-var podName = regexp.MustCompile(`bees-\d-[0-9a-f]+`)
+var podName = regexp.MustCompile(`bees-\d-\d-[0-9a-f]+`)
 
 // storyEnd is all that a story leaves behind, without what differs from run to run.
 type storyEnd struct {
@@ -152,12 +156,12 @@ func newOperator(t *testing.T, crash crash, spec v1alpha1.FluxSpec) *operator {
 
 // start starts the operator, which remembers nothing. What there is of pods its cache tells it at once.
 func (o *operator) start() {
-	o.fluxes = NewFluxReconciler(o.cached, o.direct, o.events)
-	o.fluxes.Clock = o.clock
+	o.requests.down = false
+	o.fluxes = NewFluxReconciler(o.cached, o.direct, o.events, o.clock)
 	o.reconciler = o.newReconciler(o.cached)
-	o.reconciler.APIReader = o.direct
+	o.reconciler.apiReader = o.direct
 	for _, pod := range o.pods() {
-		o.reconciler.words.note(&pod, false, false)
+		o.reconciler.terminations.note(&pod, false, false)
 	}
 }
 
@@ -196,11 +200,12 @@ func (o *operator) run() {
 	o.t.Helper()
 	launch, job := o.setup().Spec.Launch, o.job()
 	o.Expect(launch.JobUID).To(Equal(string(job.UID)))
-	o.Expect(job.Annotations).To(HaveKeyWithValue(annotationNonce, launch.Nonce))
+	o.Expect(job.Spec.Suspend).To(HaveValue(BeFalse()))
+	o.Expect(job.Annotations).To(HaveKeyWithValue(annotationStarted, "true"))
 	o.startPods()
 	o.ready(0, 1)
 	o.settle()
-	o.Expect(conditionOf(fetch[v1alpha1.Flux](o.bees).Status, v1alpha1.ConditionRunning).Status).To(Equal(metav1.ConditionTrue))
+	o.Expect(conditionOf(fetch[v1alpha1.Flux](o.bees).Status.Conditions, v1alpha1.ConditionRunning).Status).To(Equal(metav1.ConditionTrue))
 }
 
 // endJob plays Kubernetes: rank 0 has ended, and the Job controller says what that means.
@@ -218,13 +223,15 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 	o := newOperator(t, crash, spec)
 	var end storyEnd
 	note := func() {
-		message := conditionOf(fetch[v1alpha1.Flux](o.bees).Status, v1alpha1.ConditionRestarting).Message
+		message := conditionOf(fetch[v1alpha1.Flux](o.bees).Status.Conditions, v1alpha1.ConditionRestarting).Message
 		end.Restarts = append(end.Restarts, podName.ReplaceAllString(message, "POD"))
 	}
 
 	o.settle()
 	o.run()
 	o.endJob(3, batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	o.clock.Step(maxBackOff)
+	o.settle()
 	note()
 	o.collect()
 	o.settle()
@@ -249,16 +256,19 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 	end.Flux.StartTime, end.Flux.CompletionTime = nil, nil
 	// The namespace is part of what the brokers are given.
 	end.SetupStatus.ConfigHash = ""
+	// A launch that fails at first is recorded twice, and each record is a generation.
+	o.Expect(setup.Status.ObservedGeneration).To(Equal(setup.Generation))
+	end.SetupStatus.ObservedGeneration = 0
+	for i := range end.SetupStatus.Conditions {
+		o.Expect(end.SetupStatus.Conditions[i].ObservedGeneration).To(Equal(setup.Generation))
+		end.SetupStatus.Conditions[i].ObservedGeneration = 0
+	}
 	for _, conditions := range [][]metav1.Condition{end.Flux.Conditions, end.SetupStatus.Conditions} {
 		for i := range conditions {
 			conditions[i].LastTransitionTime = metav1.Time{}
 		}
 	}
-	for _, child := range []client.Object{&batchv1.Job{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}} {
-		if err := o.client.Get(o.ctx, o.key("bees"), child); !apierrors.IsNotFound(err) {
-			end.Left = append(end.Left, fmt.Sprintf("%T", child))
-		}
-	}
+	end.Left = o.dependents()
 	o.Expect(end.Setup.Attempt).To(Equal(int32(3)))
 	o.Expect(end.Setup.Restarts).To(Equal(int32(1)))
 	o.Expect(end.JobsMade).To(Equal(3))

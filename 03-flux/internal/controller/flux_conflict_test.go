@@ -130,7 +130,7 @@ func TestForcedApplyDoesNotFallOnAnotherFluxSetup(t *testing.T) {
 	w.Expect(w.setup()).To(Equal(foreign), "not a field of it changed")
 	w.Expect(w.recorded()).To(BeEmpty(), "the next pass will know better")
 	w.reconcile()
-	w.Expect(conditionOf(w.flux().Status, v1alpha1.ConditionFailed).Reason).To(Equal(v1alpha1.ReasonSetupLost))
+	w.Expect(conditionOf(w.flux().Status.Conditions, v1alpha1.ConditionFailed).Reason).To(Equal(v1alpha1.ReasonSetupLost))
 }
 
 // A crash after the FluxSetup was made and before the status says so: it is found, and is the one.
@@ -205,4 +205,74 @@ func TestNamespaceBeingDeleted(t *testing.T) {
 	w.expectNoSetup()
 	w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 	w.Expect(w.recorded()).To(BeEmpty())
+}
+
+// A leader that was paused before its apply of a resume comes back after its successor has resumed and the user has
+// suspended again.
+func TestLateApplyOfADeposedLeader(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.create(isSuspended)
+	w.say(saysNothingLeft)
+	w.before(func() {
+		deposed := w.reconciler
+		w.thaw()
+		w.reconcile()
+		w.begin()
+		w.change(isSuspended)
+		w.say(saysNothingLeft)
+		w.reconciler = deposed
+	})
+	flux := w.flux()
+	flux.Spec.Suspend = false
+	w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
+	_, err := w.tryReconcile()
+	w.Expect(err).To(MatchError(apierrors.IsConflict, "Conflict"))
+	w.Expect(w.setup().Spec.Suspend).To(BeTrue())
+	w.thaw()
+	w.expectRest()
+	w.expect(w.flux(), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
+}
+
+// Another client empties the ownerReferences of the FluxSetup: the uid says that it is the Flux's, which owns it again.
+func TestFluxSetupWithoutItsOwnerIsOwnedAgain(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*fluxWorld){
+		"running":  func(*fluxWorld) {},
+		"complete": func(w *fluxWorld) { w.say(saysSucceeded) },
+		"complete, TTL passed": func(w *fluxWorld) {
+			w.say(saysSucceeded)
+			w.change(withTTL(0))
+			w.say(saysNothingLeft)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFluxWorld(t)
+			w.start()
+			before(w)
+			setup, flux := w.setup(), w.flux()
+			setup.OwnerReferences = nil
+			w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("someone"))).To(Succeed())
+			w.reconcile()
+			w.Expect(metav1.IsControlledBy(w.setup(), flux)).To(BeTrue())
+			w.Expect(w.setup().Spec).To(Equal(setup.Spec), "nothing else of it changed")
+			w.Expect(w.flux().Status).To(Equal(flux.Status))
+			w.expectRest()
+		})
+	}
+}
+
+// Another client sets a field of the FluxSetup that the spec of the Flux leaves unset.
+func TestDeadlineSetByAnotherClientIsRemoved(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.start()
+	setup := w.setup()
+	want := setup.Spec.DeepCopy()
+	setup.Spec.ActiveDeadlineSeconds = new(int64(30))
+	w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("someone"))).To(Succeed())
+	w.reconcile()
+	w.Expect(w.setup().Spec).To(Equal(*want))
+	w.expectRest()
 }

@@ -1,7 +1,38 @@
+// Package controller runs a command on a cluster of Flux brokers. The Flux controller makes one FluxSetup for each Flux,
+// and the FluxSetup controller the Secret, ConfigMap, Service and Job that the brokers need.
+//
+// Its files in the order of reading. A function calls functions of its own file and of later ones only:
+//
+//	flux_controller.go       Reconcile of a Flux, step by step
+//	fluxsetup_controller.go  Reconcile of a FluxSetup, step by step
+//	watches.go               what triggers a reconciliation, and what the cache holds
+//	launch.go                how an attempt is started, once
+//	teardown.go              how what exists of a FluxSetup is deleted
+//	fluxsetup_jobs.go        which Jobs and pods there are, and how those of other attempts are deleted
+//	fluxsetup_dependents.go  how Service, ConfigMap and Secret are kept
+//	apply.go                 how a dependent is written
+//	report.go                how the status and Events are written
+//	pace.go                  how often readiness alone is written
+//	flux_plan.go             Flux and FluxSetup → what is to be done
+//	flux_resources.go        spec of a Flux → desired FluxSetup
+//	flux_escape.go           how a FluxSetup is encoded
+//	fluxsetup_resources.go   spec of a FluxSetup → desired dependents
+//	flux_status.go           what was observed → conditions of a Flux
+//	flux_end.go              what the FluxSetup says → the end of a Flux
+//	fluxsetup_status.go      what was observed → conditions of a FluxSetup
+//	fluxsetup_end.go         Job and pods → how an attempt ended
+//	terminations.go          what was observed of pods that may be gone
+//	pod_end.go               how a pod ended
+//	pods.go                  what pods say of themselves
+//	attempt.go               what a FluxSetup and a Job say of the present attempt
+//	conditions.go            how a condition is set
+//	errors.go                the classes of errors
+//	messages.go              texts of conditions and Events
 package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,48 +40,31 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// FluxReconciler makes a FluxSetup for each Flux, begins it anew after a failure, and reports what it says.
+// fluxFieldOwner is the name under which the API server records the fields that the Flux controller owns.
+const fluxFieldOwner = "flux-controller"
+
+// FluxReconciler makes a FluxSetup for each Flux, starts the next attempt after a failure, and reports what it observes.
 type FluxReconciler struct {
 	client.Client
-	// APIReader reads past the cache.
-	APIReader client.Reader
-	Recorder  events.EventRecorder
-	Clock     clock.PassiveClock
+	// apiReader reads past the cache.
+	apiReader client.Reader
+	recorder  events.EventRecorder
+	clock     clock.PassiveClock
 
 	pace pace
 }
 
-// NewFluxReconciler returns a reconciler that reads and writes through c, and through reader past the cache.
-func NewFluxReconciler(c client.Client, reader client.Reader, recorder events.EventRecorder) *FluxReconciler {
-	return &FluxReconciler{Client: c, APIReader: reader, Recorder: recorder, Clock: clock.RealClock{}}
-}
-
-// SetupWithManager says what wakes the reconciler. A FluxSetup that is not ours wakes the Flux of its name when
-// it goes.
-func (r *FluxReconciler) SetupWithManager(mgr ctrl.Manager, concurrency int) error {
-	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Flux{}).
-		Owns(&v1alpha1.FluxSetup{}).
-		Watches(&v1alpha1.FluxSetup{}, handler.Funcs{DeleteFunc: enqueueNamesake}).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrency,
-			// No wait is longer than a user's patience: the default is a quarter of an hour.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second),
-		}).
-		Complete(r)
+// NewFluxReconciler returns a reconciler that reads and writes through c, and through apiReader past the cache.
+func NewFluxReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *FluxReconciler {
+	return &FluxReconciler{Client: c, apiReader: apiReader, recorder: recorder, clock: clock}
 }
 
 // Get is for what is read past the cache. Server-side apply is patch, and create where the object is not there
@@ -63,151 +77,142 @@ func (r *FluxReconciler) SetupWithManager(mgr ctrl.Manager, concurrency int) err
 // +kubebuilder:rbac:groups=flux-framework.org,resources=fluxsetups,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile makes one pass over one Flux: it does the same whatever woke it, and it may be called at any time
-// and any number of times.
+// Reconcile compares the FluxSetup of one Flux with what it should be and corrects what differs. It does the same
+// whatever triggered it, and it may be called at any time and any number of times.
 func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	// 1. Look, and decide what is to be done. Deleted or on its way: the garbage collector removes what it owns.
-	flux, setup, err := look(ctx, r.Client, req.NamespacedName)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if flux == nil {
+	// 1. Fetch.
+	var flux v1alpha1.Flux
+	if err := r.Get(ctx, req.NamespacedName, &flux); err != nil {
 		r.pace.forget(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+
+	// 2. Finalize. There is nothing to do: the garbage collector deletes what a deleted Flux owns.
+	if !flux.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	next := planFor(flux, setup, r.Clock.Now())
 
-	// 2. The cache may be behind. Whatever begins, ends or takes away an attempt is decided anew on what the
-	// API server itself says, the end of the Flux included: what was done once is not done again.
-	if next.apply != nil || (next.standing != standingOurs && !ended(flux)) {
-		if flux, setup, err = look(ctx, r.APIReader, req.NamespacedName); err != nil || flux == nil {
-			return ctrl.Result{}, err
+	// 3. Ensure the one dependent, the FluxSetup, and 4. observe what it says. What fails is reported too, unless what
+	// was read is stale: then the queue tries again.
+	var observed fluxObservation
+	err := r.ensureSetup(ctx, &flux, &observed)
+	if isStale(err) {
+		return ctrl.Result{}, err
+	}
+	observed.failure = failureOf(err)
+
+	// 5. Report.
+	wait, reportErr := r.report(ctx, &flux, observed)
+	if reportErr != nil {
+		return ctrl.Result{}, errors.Join(err, reportErr)
+	}
+
+	// 6. Requeue for what no event will announce. The deletion of the object that has our name is an event, and so is
+	// the end of the Flux: it is in its own status.
+	if _, err = without(err, v1alpha1.ReasonNameConflict); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: soonest(wait, observed.requeueAfter)}, nil
+}
+
+// ensureSetup applies the FluxSetup if the plan says so. It leaves in flux and in observed what there is after it.
+func (r *FluxReconciler) ensureSetup(ctx context.Context, flux *v1alpha1.Flux, observed *fluxObservation) error {
+	observed.now = r.clock.Now()
+	setup, err := readSetup(ctx, r.Client, flux)
+	if err != nil {
+		observed.unread = true
+		return err
+	}
+	next := planFor(flux, setup, observed.now)
+	if !next.confirmed(flux) {
+		if setup, err = r.readAgain(ctx, flux); err != nil {
+			observed.unread = true
+			return err
 		}
-		next = planFor(flux, setup, r.Clock.Now())
+		next = planFor(flux, setup, observed.now)
 	}
-
-	// 3. Act, and report. A refusal is reported; any other error (a time-out, a conflict, no connection) ends
-	// the pass, and the queue tries again.
-	seen, err := r.act(ctx, flux, setup, next)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	wait, err := r.report(ctx, flux, seen)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-
-	// 4. Come back for what no event will announce. The end of the Flux is announced: by its own status.
-	if seen.missing != nil && seen.missing.retry != nil {
-		return ctrl.Result{}, seen.missing.retry
-	}
-	return ctrl.Result{RequeueAfter: max(wait, next.wake)}, nil
-}
-
-// look reads a Flux and the FluxSetup of its name, whoever's that is; nil for what is not there. A Flux that is
-// on its way out is not there.
-func look(ctx context.Context, reader client.Reader, key types.NamespacedName) (*v1alpha1.Flux, *v1alpha1.FluxSetup, error) {
-	var flux v1alpha1.Flux
-	if err := reader.Get(ctx, key, &flux); err != nil {
-		return nil, nil, client.IgnoreNotFound(err)
-	}
-	if !flux.DeletionTimestamp.IsZero() {
-		return nil, nil, nil
-	}
-	var setup v1alpha1.FluxSetup
-	err := reader.Get(ctx, key, &setup)
-	if apierrors.IsNotFound(err) {
-		return &flux, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading FluxSetup %s: %w", key.Name, err)
-	}
-	return &flux, &setup, nil
-}
-
-// act applies the FluxSetup if the plan says so, and returns what there is after it.
-func (r *FluxReconciler) act(ctx context.Context, flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup, next plan) (fluxFacts, error) {
-	seen := fluxFacts{missing: next.missing, end: next.end}
-	if next.standing == standingOurs {
-		seen.setup = setup
+	observed.plan = next
+	if next.ownership == setupOwned {
+		observed.setup = setup
 	}
 	if next.apply == nil {
-		return seen, nil
+		return nil
 	}
 	applied, err := r.applySetup(ctx, next)
-	switch {
-	case err == nil:
-		seen.setup = applied
-	case next.standing == standingAbsent && apierrors.IsConflict(err):
-		seen.missing = nameConflictOf(flux)
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// The Flux itself goes next.
-		seen.missing = &obstacle{reason: v1alpha1.ReasonStarting, message: "the namespace is about to go"}
-	case isRefusal(err, next.standing):
-		seen.missing = &obstacle{reason: v1alpha1.ReasonApplyFailed, message: err.Error(), retry: err}
-	default:
-		return seen, fmt.Errorf("applying FluxSetup %s: %w", flux.Name, err)
+	if applied != nil {
+		observed.setup = applied
 	}
-	return seen, nil
+	return err
 }
 
-// isRefusal tells what the API server will not have from what may be gone with the next try. Of a FluxSetup that is
-// there only what its Flux allows is changed, so it is Invalid only if it was not what it was taken for: another one
-// has its name now, or another replica of the operator was faster.
-func isRefusal(err error, standing standing) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		(apierrors.IsInvalid(err) && standing == standingAbsent)
+// readSetup reads the FluxSetup of a Flux's name, whether the Flux owns it or not; nil if there is none.
+func readSetup(ctx context.Context, reader client.Reader, flux *v1alpha1.Flux) (*v1alpha1.FluxSetup, error) {
+	var setup v1alpha1.FluxSetup
+	err := reader.Get(ctx, client.ObjectKeyFromObject(flux), &setup)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading FluxSetup %s: %w", flux.Name, err)
+	}
+	return &setup, nil
 }
 
-// applySetup writes the FluxSetup of a plan, and returns the API server's answer. One that is ours is written
-// by force: whoever changed a field that is ours loses it. One that is not there yet is not: if a foreign one
-// has come into being since, the API server answers with a conflict, and nothing of it is seized.
+// readAgain reads both past the cache, which may be stale. It leaves in flux what it has read, and returns the FluxSetup
+// of its name.
+func (r *FluxReconciler) readAgain(ctx context.Context, flux *v1alpha1.Flux) (*v1alpha1.FluxSetup, error) {
+	var confirmed v1alpha1.Flux
+	err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(flux), &confirmed)
+	if apierrors.IsNotFound(err) || (err == nil && !confirmed.DeletionTimestamp.IsZero()) {
+		return nil, fmt.Errorf("reading Flux %s, which is deleted: %w", flux.Name, errStale)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Flux %s: %w", flux.Name, err)
+	}
+	*flux = confirmed
+	return readSetup(ctx, r.apiReader, flux)
+}
+
+// applySetup writes the FluxSetup of a plan, and returns the API server's response. One that is ours is written by
+// force: a writer that changed a field of ours loses it. One that does not exist yet is not: if one that is not ours
+// has been created since, the API server responds with a conflict of field managers, and nothing of it is adopted.
 func (r *FluxReconciler) applySetup(ctx context.Context, next plan) (*v1alpha1.FluxSetup, error) {
 	options := []client.ApplyOption{client.FieldOwner(fluxFieldOwner)}
-	if next.standing == standingOurs {
+	if next.ownership == setupOwned {
 		options = append(options, client.ForceOwnership)
 	}
 	configuration := configurationOf(next.apply)
-	if err := r.Apply(ctx, configuration, options...); err != nil {
-		return nil, err
+	err := r.Apply(ctx, configuration, options...)
+	switch {
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+		return nil, &rejectedError{reason: v1alpha1.ReasonNameConflict, message: nameConflictMessage(next.apply.Name)}
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		// The garbage collector is at work, and the Flux itself is deleted next.
+		return nil, nil
+	case err != nil:
+		return nil, classify("applying FluxSetup "+next.apply.Name, err)
 	}
-	return configuration.answer(), nil
+	return configuration.response(), nil
 }
 
-// report writes the status if it changed, and then Events for what is new in it. If only readiness changed, it
-// may have to wait: then it returns for how long.
-func (r *FluxReconciler) report(ctx context.Context, flux *v1alpha1.Flux, seen fluxFacts) (time.Duration, error) {
-	now := r.Clock.Now()
-	status := fluxStatus(flux, seen, metav1.NewTime(now))
+// report writes the status if it changed, and then announces what is new in it. If only readiness changed, it may have
+// to wait: then it returns for how long.
+func (r *FluxReconciler) report(ctx context.Context, flux *v1alpha1.Flux, observed fluxObservation) (time.Duration, error) {
+	status := fluxStatus(flux, observed)
 	if apiequality.Semantic.DeepEqual(status, flux.Status) {
-		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to change", "ready", status.Ready)
+		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to change", "readyRanks", status.ReadyRanks)
 		return 0, nil
 	}
 	key := client.ObjectKeyFromObject(flux)
-	if wait := r.pace.wait(key, now); wait > 0 && onlyReadiness(status, flux.Status) {
+	if wait := r.pace.wait(key, observed.now); wait > 0 && onlyReadiness(status, flux.Status) {
 		return wait, nil
 	}
-	// The lock is there because a merge patch replaces the whole list of conditions.
 	before := flux.DeepCopy()
 	flux.Status = status
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Status().Patch(ctx, flux, patch, client.FieldOwner(fluxFieldOwner)); err != nil {
-		return 0, fmt.Errorf("writing status of Flux %s: %w", flux.Name, err)
+	if err := writeStatus(ctx, r.Client, before, flux, fluxFieldOwner); err != nil {
+		return 0, err
 	}
-	r.pace.wrote(key, now)
-	r.announce(ctx, flux, before)
+	r.pace.wrote(key, observed.now)
+	announce(ctx, r.recorder, flux, fluxTransitions(before.Status, status))
 	return 0, nil
-}
-
-func onlyReadiness(status, before v1alpha1.FluxStatus) bool {
-	status.Ready = before.Ready
-	return apiequality.Semantic.DeepEqual(status, before)
-}
-
-// announce tells of transitions: in the log, and to users in Events.
-func (r *FluxReconciler) announce(ctx context.Context, flux, before *v1alpha1.Flux) {
-	for _, one := range occurrences(before.Status, flux.Status) {
-		ctrl.LoggerFrom(ctx).Info("Flux changed", "reason", one.reason, "message", one.message)
-		r.Recorder.Eventf(flux, nil, one.kind, one.reason, "Reconcile", "%s", one.message)
-	}
 }

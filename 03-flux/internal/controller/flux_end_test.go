@@ -121,13 +121,14 @@ func TestNothingBeginsAfterTheEnd(t *testing.T) {
 func TestSetupLost(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*fluxWorld){
-		"made":       func(*fluxWorld) {},
-		"launched":   func(w *fluxWorld) { w.launch() },
-		"configured": func(w *fluxWorld) { w.launch(); w.say(saysConfigured) },
-		"running":    func(w *fluxWorld) { w.begin() },
-		"restarting": func(w *fluxWorld) { w.begin(); w.say(saysCommandFailed) },
-		"restarted":  func(w *fluxWorld) { w.begin(); w.say(saysCommandFailed); w.begin() },
-		"suspended":  func(w *fluxWorld) { w.change(isSuspended); w.say(saysNothingLeft) },
+		"made":        func(*fluxWorld) {},
+		"launched":    func(w *fluxWorld) { w.launch() },
+		"configured":  func(w *fluxWorld) { w.launch(); w.say(saysConfigured) },
+		"running":     func(w *fluxWorld) { w.begin() },
+		"backing off": func(w *fluxWorld) { w.begin(); w.say(saysCommandFailed) },
+		"restarting":  func(w *fluxWorld) { w.begin(); w.sayAndRestart(saysCommandFailed) },
+		"restarted":   func(w *fluxWorld) { w.begin(); w.sayAndRestart(saysCommandFailed); w.begin() },
+		"suspended":   func(w *fluxWorld) { w.change(isSuspended); w.say(saysNothingLeft) },
 		"the end not seen": func(w *fluxWorld) {
 			w.begin()
 			w.whisper(saysSucceeded)
@@ -143,7 +144,7 @@ func TestSetupLost(t *testing.T) {
 			w.Expect(w.client.Delete(w.ctx, w.setup())).To(Succeed())
 			w.reconcile()
 			flux := w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
-			w.Expect(conditionOf(flux.Status, v1alpha1.ConditionFailed).Message).To(ContainSubstring(flux.Status.SetupRef.UID))
+			w.Expect(conditionOf(flux.Status.Conditions, v1alpha1.ConditionFailed).Message).To(ContainSubstring(flux.Status.SetupRef.UID))
 			w.Expect(flux.Status.Restarts).To(Equal(restarts))
 			w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning SetupLost")))
 			writes := w.statusWrites

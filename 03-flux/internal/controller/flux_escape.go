@@ -8,7 +8,7 @@ import (
 )
 
 // MarshalJSON writes the configuration with more escapes than JSON needs. The API server reads an apply as YAML,
-// and YAML has no room for some characters that a command may well hold, such as DEL.
+// and YAML has no representation of some characters that a command can hold, such as DEL.
 func (c *fluxSetupConfiguration) MarshalJSON() ([]byte, error) {
 	type plain fluxSetupConfiguration
 	text, err := json.Marshal((*plain)(c))

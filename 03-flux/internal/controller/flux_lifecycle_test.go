@@ -28,7 +28,7 @@ func TestFluxCreateToComplete(t *testing.T) {
 	w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 	w.expect(flux, v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonNotSuspended)
 	w.expect(flux, v1alpha1.ConditionRestarting, metav1.ConditionFalse, v1alpha1.ReasonNotRestarting)
-	w.Expect(flux.Status.Ready).To(Equal("0/4"))
+	w.Expect(flux.Status.ReadyRanks).To(Equal(int32(0)))
 	w.expectRest()
 
 	w.launch()
@@ -44,7 +44,7 @@ func TestFluxCreateToComplete(t *testing.T) {
 	w.say(saysRunning)
 	flux = w.flux()
 	w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
-	w.Expect(flux.Status.Ready).To(Equal("4/4"))
+	w.Expect(flux.Status.ReadyRanks).To(Equal(int32(4)))
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Normal Running")))
 	w.expectRest()
 
@@ -69,7 +69,7 @@ func TestFluxFailure(t *testing.T) {
 	w.say(saysFailed(v1alpha1.ReasonCommandFailed, "rank 0 ended with 139:\n"+output, new(int32(139))))
 	flux := w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonCommandFailed)
 	w.Expect(*flux.Status.ExitCode).To(Equal(int32(139)))
-	w.Expect(conditionOf(flux.Status, v1alpha1.ConditionFailed).Message).To(HaveSuffix(output))
+	w.Expect(conditionOf(flux.Status.Conditions, v1alpha1.ConditionFailed).Message).To(HaveSuffix(output))
 	w.Expect(w.recorded()).To(ConsistOf(And(HavePrefix("Warning CommandFailed rank 0 ended with 139"), HaveSuffix("…"))))
 	w.expectRest()
 }
@@ -103,7 +103,7 @@ func TestLaunchIsNeverTheFluxControllers(t *testing.T) {
 	launch := w.setup().Spec.Launch
 	w.Expect(launch).NotTo(BeNil())
 	w.change(func(s *v1alpha1.FluxSpec) { s.StartupTimeoutSeconds = 77 })
-	w.say(saysCommandFailed)
+	w.sayAndRestart(saysCommandFailed)
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
 	w.say(saysCommandFailed)
 	w.reconcile()
@@ -154,14 +154,14 @@ func TestFluxReadinessIsPaced(t *testing.T) {
 	w.Expect(ready(1)).To(Equal(readinessPace))
 	w.clock.Step(readinessPace / 4)
 	w.Expect(ready(2)).To(Equal(readinessPace * 3 / 4))
-	w.Expect(w.flux().Status.Ready).To(Equal("0/4"))
+	w.Expect(w.flux().Status.ReadyRanks).To(Equal(int32(0)))
 	w.Expect(w.statusWrites).To(Equal(writes))
 	w.clock.Step(readinessPace * 3 / 4)
 	w.Expect(w.reconcile().RequeueAfter).To(BeZero())
-	w.Expect(w.flux().Status.Ready).To(Equal("2/4"))
+	w.Expect(w.flux().Status.ReadyRanks).To(Equal(int32(2)))
 	w.Expect(ready(3)).To(Equal(readinessPace))
 	w.Expect(w.say(saysRunning).RequeueAfter).To(BeZero())
-	w.Expect(w.flux().Status.Ready).To(Equal("4/4"))
+	w.Expect(w.flux().Status.ReadyRanks).To(Equal(int32(4)))
 	w.Expect(w.statusWrites).To(Equal(writes + 2))
 }
 
@@ -191,6 +191,9 @@ func TestStaleCacheOfADeletedFlux(t *testing.T) {
 	w.Expect(w.client.Create(w.ctx, flux)).To(Succeed())
 	w.freeze()
 	w.Expect(w.client.Delete(w.ctx, flux)).To(Succeed())
+	_, err := w.tryReconcile()
+	w.Expect(err).To(MatchError(errStale), "the queue tries again until the cache is current")
+	w.thaw()
 	w.expectNoSetup()
 }
 

@@ -63,6 +63,10 @@ func TestPlanOfAttempts(t *testing.T) {
 		"deadline: never a restart":       {states: states{flux: isResumed, attempt: 1, max: 2, says: saysDeadline}, end: v1alpha1.ReasonDeadlineExceeded},
 		"an older attempt failed":         {states: states{flux: isResumed, attempt: 2, restarts: 1, max: 2, says: stale}},
 		"an older attempt is complete":    {states: states{flux: isResumed, attempt: 2, says: staleSuccess}},
+		"resumed after the last":          {states: states{flux: isResumed, wasSuspended: true, attempt: 9999, says: saysNothingLeft}, end: v1alpha1.ReasonTooManyAttempts},
+		"failed in the last":              {states: states{flux: isResumed, attempt: 9999, max: 1, says: saysCommandFailed}, end: v1alpha1.ReasonTooManyAttempts},
+		"complete in the last":            {states: states{flux: isResumed, attempt: 9999, says: saysSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
+		"suspended in the last":           {states{flux: isSuspended, attempt: 9999, says: saysRunning}, &attempted{9999, 0, true}, ""},
 		"to be suspended":                 {states{flux: isSuspended, attempt: 1, says: saysRunning}, &attempted{1, 0, true}, ""},
 		"suspended":                       {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, says: saysNothingLeft}},
 		"complete before it was":          {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, says: saysSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
@@ -80,11 +84,12 @@ func TestPlanOfAttempts(t *testing.T) {
 			flux := fluxWith(jobSpec(withRestarts(test.max), test.flux))
 			setup := setupSaying(flux, test.attempt, test.restarts, test.says)
 			setup.Spec.Suspend = test.wasSuspended
-			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.attempt, Nonce: "n"}
+			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.attempt}
 
 			plan := planFor(flux, setup, noon)
-			g.Expect(plan.wake).To(BeZero())
-			g.Expect(plan.missing).To(BeNil())
+			g.Expect(plan.requeueAfter).To(BeZero())
+			g.Expect(plan.obstacle).To(BeNil())
+			g.Expect(plan.confirmed(flux)).To(Equal(test.apply == nil && test.end == ""), "the cache may be stale")
 			if test.end == "" {
 				g.Expect(plan.end).To(BeNil())
 			} else {
@@ -104,44 +109,47 @@ func TestPlanOfAttempts(t *testing.T) {
 	}
 }
 
-func TestPlanByStanding(t *testing.T) {
+func TestPlanByOwnership(t *testing.T) {
 	t.Parallel()
 	known := &v1alpha1.SetupReference{Name: "job", UID: "setup-uid"}
 	for name, test := range map[string]struct {
-		ref      *v1alpha1.SetupReference
-		setup    func(*v1alpha1.FluxSetup) // nil: there is none
-		standing standing
-		missing  string
-		lost     bool
-		makes    bool
+		ref       *v1alpha1.SetupReference
+		setup     func(*v1alpha1.FluxSetup) // nil: there is none
+		ownership ownership
+		obstacle  string
+		lost      bool
+		applies   bool
 	}{
-		"none yet":      {standing: standingAbsent, makes: true},
-		"none any more": {ref: known, standing: standingAbsent, missing: v1alpha1.ReasonSetupLost, lost: true},
-		"ours":          {ref: known, setup: func(*v1alpha1.FluxSetup) {}, standing: standingOurs},
-		"ours, and a crash before that was written": {setup: func(*v1alpha1.FluxSetup) {}, standing: standingOurs},
+		"none yet":      {ownership: setupAbsent, applies: true},
+		"none any more": {ref: known, ownership: setupAbsent, obstacle: v1alpha1.ReasonSetupLost, lost: true},
+		"ours":          {ref: known, setup: func(*v1alpha1.FluxSetup) {}, ownership: setupOwned},
+		"ours, and a crash before that was written": {setup: func(*v1alpha1.FluxSetup) {}, ownership: setupOwned},
 		"ours by its owner, of another uid": {
 			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.UID = "other" },
-			standing: standingForeign, missing: v1alpha1.ReasonSetupLost, lost: true,
+			ownership: setupNotOwned, obstacle: v1alpha1.ReasonSetupLost, lost: true,
 		},
 		"without an owner": {
-			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil }, standing: standingForeign, missing: v1alpha1.ReasonNameConflict,
+			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil }, ownership: setupNotOwned, obstacle: v1alpha1.ReasonNameConflict,
 		},
 		"of another kind": {
-			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Kind, s.OwnerReferences[0].UID = "Pod", "x" }, standing: standingForeign, missing: v1alpha1.ReasonNameConflict,
+			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Kind, s.OwnerReferences[0].UID = "Pod", "x" }, ownership: setupNotOwned, obstacle: v1alpha1.ReasonNameConflict,
 		},
 		"of another Flux": {
-			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Name, s.OwnerReferences[0].UID = "other", "x" }, standing: standingForeign, missing: v1alpha1.ReasonNameConflict,
+			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Name, s.OwnerReferences[0].UID = "other", "x" }, ownership: setupNotOwned, obstacle: v1alpha1.ReasonNameConflict,
 		},
 		"of the Flux of this name before": {
-			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].UID = "earlier" }, standing: standingPredecessor, missing: v1alpha1.ReasonStarting,
+			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].UID = "earlier" }, ownership: setupOfPredecessor, obstacle: v1alpha1.ReasonStarting,
 		},
 		"a foreign one, where ours was": {
 			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences, s.UID = nil, "other" },
-			standing: standingForeign, missing: v1alpha1.ReasonSetupLost, lost: true,
+			ownership: setupNotOwned, obstacle: v1alpha1.ReasonSetupLost, lost: true,
 		},
-		"ours, its owner taken away": {
-			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil },
-			standing: standingForeign, missing: v1alpha1.ReasonSetupLost, lost: true,
+		"ours, its owner removed": {
+			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil }, ownership: setupOwned, applies: true,
+		},
+		"ours, with another controller": {
+			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].Kind, s.OwnerReferences[0].UID = "Pod", "x" },
+			ownership: setupOwned, applies: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,12 +163,12 @@ func TestPlanByStanding(t *testing.T) {
 				test.setup(setup)
 			}
 			plan := planFor(flux, setup, noon)
-			g.Expect(plan.standing).To(Equal(test.standing))
-			g.Expect(plan.apply != nil).To(Equal(test.makes))
-			if test.missing == "" {
-				g.Expect(plan.missing).To(BeNil())
+			g.Expect(plan.ownership).To(Equal(test.ownership))
+			g.Expect(plan.apply != nil).To(Equal(test.applies))
+			if test.obstacle == "" {
+				g.Expect(plan.obstacle).To(BeNil())
 			} else {
-				g.Expect(plan.missing.reason).To(Equal(test.missing))
+				g.Expect(plan.obstacle.reason).To(Equal(test.obstacle))
 			}
 			if test.lost {
 				g.Expect(plan.end.condition).To(Equal(v1alpha1.ConditionFailed))
@@ -258,7 +266,7 @@ func TestPlanAfterTheEnd(t *testing.T) {
 				}
 				plan := planFor(flux, setup, noon.Add(test.after))
 				g.Expect(plan.end).To(BeNil(), "it is written already")
-				g.Expect(plan.wake).To(Equal(test.wake))
+				g.Expect(plan.requeueAfter).To(Equal(test.wake))
 				g.Expect(plan.apply != nil).To(Equal(test.goes))
 				if test.goes {
 					next := plan.apply.Spec

@@ -11,11 +11,8 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// fluxFieldOwner is the name under which the API server records the fields that the Flux controller owns.
-const fluxFieldOwner = "flux-controller"
-
-// What the API server fills in where a Flux says nothing. It is repeated here so that a FluxSetup has nothing
-// left to guess, whatever way its Flux came in.
+// The defaults of the CRD. They are repeated here so that a FluxSetup has every field, even if its Flux was stored
+// before a default was added to the CRD.
 const (
 	defaultPort           = 8050
 	defaultConnectTimeout = "5s"
@@ -23,10 +20,10 @@ const (
 	defaultStartupTimeout = 300
 )
 
-// maxCores is the most that a FluxSetup may say of a rank.
+// maxCores is the most that a FluxSetup can give to a rank.
 const maxCores = 100_000
 
-// firstSetup is the FluxSetup that a Flux begins with: its spec, with nothing left to guess.
+// firstSetup is the FluxSetup that a Flux starts with: its spec, with every default filled in.
 func firstSetup(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 	spec := flux.Spec.DeepCopy()
 	size := cmp.Or(spec.Size, 1)
@@ -54,13 +51,14 @@ func firstSetup(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 	return setup
 }
 
-// nextSetup is the FluxSetup that there is, made to follow its Flux. What was resolved when it was made stays
-// as it is, so that an operator that resolves it in another way does not fall out with a FluxSetup that an
-// older one has made.
+// nextSetup is the existing FluxSetup, made to follow its Flux. What was resolved when it was made stays as it is, so
+// that an operator that resolves it in another way is not in conflict with a FluxSetup that an older one has made.
 func nextSetup(flux *v1alpha1.Flux, live *v1alpha1.FluxSetup) *v1alpha1.FluxSetup {
 	setup := &v1alpha1.FluxSetup{
-		// The uid keeps what is written from falling on another object that has taken the name since.
-		ObjectMeta: metav1.ObjectMeta{Name: live.Name, Namespace: live.Namespace, UID: live.UID},
+		// The uid keeps what is written from falling on another object that has got the name since. The resourceVersion
+		// keeps what was decided on an older state, perhaps by a replica that is not the leader any more, from undoing
+		// what was written after it.
+		ObjectMeta: metav1.ObjectMeta{Name: live.Name, Namespace: live.Namespace, UID: live.UID, ResourceVersion: live.ResourceVersion},
 		Spec:       *live.Spec.DeepCopy(),
 	}
 	setup.Spec.Launch = nil
@@ -68,8 +66,8 @@ func nextSetup(flux *v1alpha1.Flux, live *v1alpha1.FluxSetup) *v1alpha1.FluxSetu
 	return setup
 }
 
-// follow takes over what may be changed of a Flux, and makes the Flux the owner: the garbage collector removes the
-// FluxSetup with it, and the FluxSetup's events wake the Flux's reconciler.
+// follow copies the fields of a Flux that can be changed, and makes the Flux the owner: the garbage collector deletes
+// the FluxSetup with it, and an event of the FluxSetup triggers a reconciliation of the Flux.
 func follow(setup *v1alpha1.FluxSetup, flux *v1alpha1.Flux) {
 	setup.OwnerReferences = []metav1.OwnerReference{
 		*metav1.NewControllerRef(flux, v1alpha1.GroupVersion.WithKind("Flux")),
@@ -126,13 +124,13 @@ func resolveBroker(given *v1alpha1.Broker) v1alpha1.Broker {
 // written by hand around the typed spec: what controller-gen makes is 3,400 lines for this one place, and would have
 // to be filled field by field, where a field that is new in PodTemplate could be forgotten. An unstructured one
 // would have the manager's client watch all FluxSetups a second time. The typed spec says no more than what is
-// meant: each field of it that is not left out if it is zero is the Flux controller's. Launch is not, and is nil.
+// meant: each field that is encoded is owned by the Flux controller. Launch is not, and is nil.
 type fluxSetupConfiguration struct {
 	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
 	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 
 	Spec v1alpha1.FluxSetupSpec `json:"spec"`
-	// Status is not sent: it comes with the API server's answer.
+	// Status is not sent: it comes with the API server's response.
 	Status *v1alpha1.FluxSetupStatus `json:"status,omitempty"`
 }
 
@@ -148,6 +146,9 @@ func configurationOf(setup *v1alpha1.FluxSetup) *fluxSetupConfiguration {
 	if setup.UID != "" {
 		configuration.WithUID(setup.UID)
 	}
+	if setup.ResourceVersion != "" {
+		configuration.WithResourceVersion(setup.ResourceVersion)
+	}
 	for _, owner := range setup.OwnerReferences {
 		configuration.WithOwnerReferences(metav1ac.OwnerReference().
 			WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID).
@@ -156,8 +157,8 @@ func configurationOf(setup *v1alpha1.FluxSetup) *fluxSetupConfiguration {
 	return configuration
 }
 
-// answer is the FluxSetup as it is now: Apply leaves the API server's answer in the configuration.
-func (c *fluxSetupConfiguration) answer() *v1alpha1.FluxSetup {
+// response is the FluxSetup as it is now: Apply leaves the API server's response in the configuration.
+func (c *fluxSetupConfiguration) response() *v1alpha1.FluxSetup {
 	return &v1alpha1.FluxSetup{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: ptr.Deref(c.Name, ""), Namespace: ptr.Deref(c.Namespace, ""), UID: ptr.Deref(c.UID, ""),

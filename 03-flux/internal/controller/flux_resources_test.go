@@ -151,13 +151,13 @@ func TestNextSetupKeepsWhatWasResolved(t *testing.T) {
 	live.UID, live.ResourceVersion = "setup-uid", "7"
 	live.Spec.Cores = 5 // as another version of the operator saw it
 	live.Spec.Attempt, live.Spec.Restarts = 3, 1
-	live.Spec.Launch = &v1alpha1.Launch{Attempt: 3, Nonce: "n"}
+	live.Spec.Launch = &v1alpha1.Launch{Attempt: 3}
 	before := live.DeepCopy()
 	flux.Spec.Suspend, flux.Spec.StartupTimeoutSeconds, flux.Spec.ActiveDeadlineSeconds = true, 8, new(int64(9))
 
 	next := nextSetup(flux, live)
 	g.Expect(next.UID).To(Equal(types.UID("setup-uid")), "it falls on no other object")
-	g.Expect(next.ResourceVersion).To(BeEmpty(), "it may have changed in what is not ours")
+	g.Expect(next.ResourceVersion).To(Equal("7"), "nor on a newer state of this one")
 	g.Expect(next.Spec.Launch).To(BeNil())
 	want := before.Spec.DeepCopy()
 	want.Launch, want.Suspend, want.StartupTimeoutSeconds, want.ActiveDeadlineSeconds = nil, true, 8, new(int64(9))
@@ -185,11 +185,11 @@ func TestConfigurationNamesWhatIsOurs(t *testing.T) {
 	}}}))
 	g.Expect(first["spec"]).To(And(
 		HaveKeyWithValue("restarts", BeEquivalentTo(0)), HaveKeyWithValue("suspend", false), HaveKey("resources"),
-		Not(HaveKey("launch")), Not(HaveKey("activeDeadlineSeconds"))))
+		Not(HaveKey("launch")), HaveKeyWithValue("activeDeadlineSeconds", BeNil())))
 
 	live := firstSetup(flux)
 	live.UID, live.ResourceVersion, live.Status.Attempt = "setup-uid", "7", 1
 	next := sent(nextSetup(flux, live))
-	g.Expect(next["metadata"]).To(And(HaveLen(4), HaveKeyWithValue("uid", "setup-uid")))
+	g.Expect(next["metadata"]).To(And(HaveLen(5), HaveKeyWithValue("uid", "setup-uid"), HaveKeyWithValue("resourceVersion", "7")))
 	g.Expect(next["spec"]).To(Equal(first["spec"]))
 }

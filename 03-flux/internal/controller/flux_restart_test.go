@@ -2,6 +2,7 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ func TestGangRestartStopsAtMaxRestarts(t *testing.T) {
 		w.begin()
 		w.recorded()
 		applied := w.setupWrites
-		w.say(saysCommandFailed)
+		w.sayAndRestart(saysCommandFailed)
 		flux, setup := w.flux(), w.setup()
 		w.Expect(setup.Spec.Attempt).To(Equal(restart + 1))
 		w.Expect(setup.Spec.Restarts).To(Equal(restart))
@@ -27,7 +28,7 @@ func TestGangRestartStopsAtMaxRestarts(t *testing.T) {
 		w.Expect(cause.Message).To(ContainSubstring("CommandFailed: the command ended with 3"))
 		w.Expect(flux.Status.Restarts).To(Equal(restart))
 		w.Expect(flux.Status.ExitCode).To(BeNil(), "the present attempt has none")
-		w.Expect(flux.Status.Ready).To(Equal("0/4"))
+		w.Expect(flux.Status.ReadyRanks).To(Equal(int32(0)))
 		w.Expect(w.recorded()).To(ConsistOf("Warning Restarting " + cause.Message))
 		w.expectRest()
 
@@ -55,7 +56,7 @@ func TestRestartsThatFailToStart(t *testing.T) {
 	w.launch()
 	w.recorded()
 	for range 2 {
-		w.say(saysFailed(v1alpha1.ReasonImageNotPulled, "pulling image failed", nil))
+		w.sayAndRestart(saysFailed(v1alpha1.ReasonImageNotPulled, "pulling image failed", nil))
 		w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning Restarting")))
 	}
 	w.say(saysFailed(v1alpha1.ReasonImageNotPulled, "pulling image failed", nil))
@@ -68,7 +69,7 @@ func TestCompleteAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newFluxWorld(t)
 	w.start(withRestarts(5))
-	w.say(saysFailed(v1alpha1.ReasonJobLost, "Job job is gone", nil))
+	w.sayAndRestart(saysFailed(v1alpha1.ReasonJobLost, "Job job is gone", nil))
 	w.begin()
 	w.say(saysSucceeded)
 	flux := w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
@@ -94,6 +95,7 @@ func TestStaleFailureRestartsOnce(t *testing.T) {
 	w.start(withRestarts(5))
 	w.whisper(saysCommandFailed)
 	w.freeze() // the cache knows of the failure, and of nothing after it
+	w.clock.Step(maxBackOff)
 	w.reconcile()
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
 
@@ -113,6 +115,82 @@ func TestStaleFailureRestartsOnce(t *testing.T) {
 	w.expect(w.flux(), v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 
 	w.thaw()
-	w.say(saysCommandFailed)
+	w.sayAndRestart(saysCommandFailed)
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(3)))
+}
+
+// A command that fails at once is run again at longer and longer intervals. One reconciliation, which no event triggers,
+// starts each of them.
+func TestRestartsBackOff(t *testing.T) {
+	t.Parallel()
+	w := newFluxWorld(t)
+	w.create(withRestarts(1000))
+	began := w.clock.Now()
+	for restart := int32(1); restart <= 8; restart++ {
+		w.begin()
+		w.recorded()
+		wait := w.say(saysCommandFailed).RequeueAfter
+		w.Expect(wait).To(Equal(backOffAfter(restart - 1)))
+		flux := w.flux()
+		cause := w.expect(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, v1alpha1.ReasonRestarting)
+		w.Expect(cause.Message).To(ContainSubstring("CommandFailed: the command ended with 3"))
+		w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonRestarting)
+		w.Expect(flux.Status.ExitCode).To(Equal(new(int32(3))), "it is shown until the next attempt starts")
+		w.expectRest()
+
+		w.clock.Step(wait - time.Second)
+		w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Second))
+		w.Expect(w.setup().Spec.Restarts).To(Equal(restart - 1))
+		w.clock.Step(time.Second)
+		w.reconcile()
+		w.Expect(w.setup().Spec.Restarts).To(Equal(restart))
+		w.Expect(w.recorded()).To(ConsistOf("Warning Restarting " + cause.Message))
+	}
+	w.Expect(w.clock.Since(began)).To(Equal((10 + 20 + 40 + 80 + 160 + 3*300) * time.Second))
+}
+
+// An attempt starts no earlier than its back-off after the start of the one that failed. What else may be changed
+// does not wait.
+func TestPlanOfARestartWaitsForItsBackOff(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		restarts int32
+		ran      time.Duration
+		launched int32
+		left     time.Duration
+	}{
+		"at once":                      {0, 0, 1, 10 * time.Second},
+		"some of it has passed":        {0, 4 * time.Second, 1, 6 * time.Second},
+		"all of it has passed":         {0, 10 * time.Second, 1, 0},
+		"it doubles":                   {3, 10 * time.Second, 1, 70 * time.Second},
+		"it has an end":                {1000, time.Minute, 1, 4 * time.Minute},
+		"it ran for long":              {1000, time.Hour, 1, 0},
+		"another replica's clock":      {0, -time.Hour, 1, 10 * time.Second},
+		"the launch of an earlier one": {0, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			flux := fluxWith(jobSpec(withRestarts(1001)))
+			setup := setupSaying(flux, 1, test.restarts, saysCommandFailed)
+			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.launched, Time: metav1.NewTime(noon.Add(-test.ran))}
+			plan := planFor(flux, setup, noon)
+			g.Expect(plan.requeueAfter).To(Equal(test.left))
+			if test.left == 0 {
+				g.Expect(plan.backOff).To(BeZero())
+				g.Expect(plan.apply.Spec.Attempt).To(Equal(int32(2)))
+				return
+			}
+			g.Expect(plan.backOff).To(Equal(backOffAfter(test.restarts)))
+			g.Expect(plan.apply).To(BeNil())
+			flux.Spec.Suspend = true
+			plan = planFor(flux, setup, noon)
+			g.Expect(plan.apply.Spec.Suspend).To(BeTrue())
+			g.Expect(plan.requeueAfter).To(BeZero())
+			flux.Spec.Suspend, setup.Spec.Suspend = false, true
+			g.Expect(planFor(flux, setup, noon).apply).To(BeNil(), "what has failed is not resumed")
+			flux.Spec.StartupTimeoutSeconds = 7
+			g.Expect(planFor(flux, setup, noon).apply.Spec.Attempt).To(Equal(int32(1)))
+		})
+	}
 }

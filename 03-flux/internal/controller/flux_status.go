@@ -2,7 +2,10 @@ package controller
 
 import (
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -10,36 +13,44 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// fluxFacts are what one pass saw of the world. They are all that the status is made from.
-type fluxFacts struct {
-	// setup is the FluxSetup of the Flux, as it is after this pass; nil if there is none.
+// fluxObservation is what one reconciliation of a Flux observed. It is all that the status is computed from.
+type fluxObservation struct {
+	// plan is what was to be done, with the reason if there can be no FluxSetup and with the end of the Flux.
+	plan
+	// now is when it was observed.
+	now time.Time
+	// setup is the FluxSetup of the Flux, as it is after this reconciliation; nil if there is none.
 	setup *v1alpha1.FluxSetup
-	// missing is why there is none, or why it is not as it should be; nil if nothing is wrong with it.
-	missing *obstacle
-	// end is how the Flux ends in this pass; nil if it does not.
-	end *ending
+	// unread: a read has failed, so that nothing is known but the failure.
+	unread bool
+	// failure is why the FluxSetup could not be applied, or not be read; nil if it could.
+	failure *failure
 }
 
-// fluxStatus is the status that the facts amount to. What it takes from the old status is what must not change
+// fluxStatus is the status that the observation amounts to. What it takes from the old status is what must not change
 // any more: the end, and the cause of a restart that is still under way.
-func fluxStatus(flux *v1alpha1.Flux, seen fluxFacts, now metav1.Time) v1alpha1.FluxStatus {
+func fluxStatus(flux *v1alpha1.Flux, observed fluxObservation) v1alpha1.FluxStatus {
+	now := metav1.NewTime(observed.now)
 	status := *flux.Status.DeepCopy()
 	status.ObservedGeneration = flux.Generation
 	set := func(condition metav1.Condition) {
-		condition.LastTransitionTime = now
-		apimeta.SetStatusCondition(&status.Conditions, condition)
+		condition.ObservedGeneration, condition.LastTransitionTime = flux.Generation, now
+		setCondition(&status.Conditions, condition)
 	}
-	ready := setupReadyCondition(seen)
+	ready := setupReadyCondition(observed)
 	set(ready)
-	end := seen.end
-	if ended(flux) {
-		end = lastWordsOf(flux, seen.setup)
-	} else {
-		restarting := restartingCondition(flux, seen)
-		set(runningCondition(seen, ready, restarting))
-		set(suspendedCondition(flux, seen, ready))
+	end := observed.end
+	switch {
+	case observed.unread:
+		return status
+	case ended(flux):
+		end = lateEnding(flux, observed.setup)
+	default:
+		restarting := restartingCondition(flux, observed)
+		set(runningCondition(observed, ready, restarting))
+		set(suspendedCondition(flux, observed, ready))
 		set(restarting)
-		observe(&status, flux, seen)
+		setNumbers(&status, observed)
 		if end != nil {
 			status.CompletionTime = &now
 		}
@@ -54,58 +65,56 @@ func fluxStatus(flux *v1alpha1.Flux, seen fluxFacts, now metav1.Time) v1alpha1.F
 	return status
 }
 
-// lastWordsOf is what the FluxSetup says now of an end that is written already, if it is that end: of a work that
-// was ended by the operator, exit code and output come after. nil if it says nothing.
-func lastWordsOf(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
-	if setup == nil {
-		return nil
-	}
-	end := endOf(flux, setup)
-	if end == nil || conditionOf(flux.Status, end.condition).Reason != end.reason {
-		return nil
-	}
-	return end
-}
-
-// observe takes over what the FluxSetup says in numbers. Of one that is gone, what it last said stays.
-func observe(status *v1alpha1.FluxStatus, flux *v1alpha1.Flux, seen fluxFacts) {
-	readyRanks := int32(0)
-	if setup := seen.setup; setup != nil {
+// setNumbers copies what the FluxSetup says in numbers. If it was deleted, what it said last stays.
+func setNumbers(status *v1alpha1.FluxStatus, observed fluxObservation) {
+	status.ReadyRanks = 0
+	if setup := observed.setup; setup != nil {
 		status.SetupRef = &v1alpha1.SetupReference{Name: setup.Name, UID: string(setup.UID)}
 		status.Restarts = setup.Spec.Restarts
 		status.ExitCode, status.StartTime = nil, nil
 		if current(setup) {
-			readyRanks = setup.Status.ReadyRanks
+			status.ReadyRanks = setup.Status.ReadyRanks
 			status.ExitCode = setup.Status.ExitCode
 			if launch := setup.Spec.Launch; launch != nil && launch.Attempt == setup.Spec.Attempt {
 				status.StartTime = launch.Time.DeepCopy()
 			}
 		}
 	}
-	if seen.end != nil {
-		readyRanks = 0
+	if observed.end != nil {
+		status.ReadyRanks = 0
 	}
-	status.Ready = fmt.Sprintf("%d/%d", readyRanks, flux.Spec.Size)
+}
+
+// onlyReadiness tells whether nothing but the number of ready ranks differs.
+func onlyReadiness(status, before v1alpha1.FluxStatus) bool {
+	status.ReadyRanks = before.ReadyRanks
+	return apiequality.Semantic.DeepEqual(status, before)
 }
 
 // setupReadyCondition decides the condition SetupReady: what the FluxSetup says of Accepted and Configured.
-func setupReadyCondition(seen fluxFacts) metav1.Condition {
+func setupReadyCondition(observed fluxObservation) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionSetupReady, Status: metav1.ConditionFalse}
-	switch setup := seen.setup; {
-	// 1. There is none, or the API server will not have it.
-	case seen.missing != nil:
-		ready.Reason, ready.Message = seen.missing.reason, seen.missing.message
+	switch setup := observed.setup; {
+	// 1. It could not be read, or not be applied.
+	case observed.failure != nil:
+		ready.Reason, ready.Message = observed.failure.reason, observed.failure.message
+	// 2. There is none, and cannot be one now.
+	case observed.obstacle != nil:
+		ready.Reason, ready.Message = observed.obstacle.reason, observed.obstacle.message
 	case setup == nil:
-		ready.Reason, ready.Message = v1alpha1.ReasonSetupLost, "there is no FluxSetup"
-	// 2. Nothing is wanted.
+		ready.Reason, ready.Message = v1alpha1.ReasonStarting, "there is no FluxSetup yet"
+	// 3. No brokers are desired.
 	case setup.Spec.Suspend && cleared(setup):
 		ready.Reason, ready.Message = v1alpha1.ReasonSuspended, "suspended: nothing is left"
+	case setup.Spec.Suspend && current(setup) && needsAttention(conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)):
+		said := conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)
+		ready.Reason, ready.Message = said.Reason, said.Message
 	case setup.Spec.Suspend:
 		ready.Reason, ready.Message = v1alpha1.ReasonSuspending, "waiting for all pods to end"
-	// 3. It has not been looked at yet, or speaks of an attempt that is over.
+	// 4. It was not reconciled yet, or speaks of an earlier attempt.
 	case !current(setup):
-		ready.Reason, ready.Message = v1alpha1.ReasonStarting, fmt.Sprintf("attempt %d is about to begin", setup.Spec.Attempt)
-	// 4. It speaks for itself.
+		ready.Reason, ready.Message = v1alpha1.ReasonStarting, fmt.Sprintf("attempt %d starts", setup.Spec.Attempt)
+	// 5. It speaks for itself.
 	default:
 		said := firstNotTrue(setup.Status.Conditions, v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured)
 		ready.Status, ready.Reason, ready.Message = said.Status, said.Reason, said.Message
@@ -115,10 +124,10 @@ func setupReadyCondition(seen fluxFacts) metav1.Condition {
 
 // firstNotTrue is the first of the conditions that is not True, or else the last. One that is not there yet is
 // False, with the reason Starting.
-func firstNotTrue(conditions []metav1.Condition, kinds ...string) metav1.Condition {
+func firstNotTrue(conditions []metav1.Condition, conditionTypes ...string) metav1.Condition {
 	var said metav1.Condition
-	for _, kind := range kinds {
-		said = ptr.Deref(apimeta.FindStatusCondition(conditions, kind), metav1.Condition{
+	for _, conditionType := range conditionTypes {
+		said = ptr.Deref(apimeta.FindStatusCondition(conditions, conditionType), metav1.Condition{
 			Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStarting, Message: "it has just begun",
 		})
 		if said.Status != metav1.ConditionTrue {
@@ -130,24 +139,26 @@ func firstNotTrue(conditions []metav1.Condition, kinds ...string) metav1.Conditi
 
 // cleared tells whether a suspended FluxSetup has nothing left: no pod, and no object.
 func cleared(setup *v1alpha1.FluxSetup) bool {
-	configured := apimeta.FindStatusCondition(setup.Status.Conditions, v1alpha1.ConditionConfigured)
-	return current(setup) && configured != nil &&
-		configured.Status == metav1.ConditionFalse && configured.Reason == v1alpha1.ReasonSuspended
+	configured := conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)
+	return current(setup) && configured.Status == metav1.ConditionFalse && configured.Reason == v1alpha1.ReasonSuspended
 }
 
 // runningCondition decides the condition Running. Its reason, if it is False, is what a user waits for.
-func runningCondition(seen fluxFacts, ready, restarting metav1.Condition) metav1.Condition {
+func runningCondition(observed fluxObservation, ready, restarting metav1.Condition) metav1.Condition {
 	running := metav1.Condition{Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse}
-	switch setup := seen.setup; {
-	case seen.end != nil:
+	switch setup := observed.setup; {
+	case observed.end != nil:
 		running.Reason, running.Message = v1alpha1.ReasonFinished, "the work is over"
 	case setup == nil || setup.Spec.Suspend:
 		running.Reason, running.Message = ready.Reason, ready.Message
 	case quorum(setup):
 		running.Status = metav1.ConditionTrue
 		running.Reason, running.Message = v1alpha1.ReasonQuorumReached, "enough brokers have found each other, and the command runs"
-	case ready.Reason == v1alpha1.ReasonNameConflict || ready.Reason == v1alpha1.ReasonApplyFailed:
+	case needsAttention(ready):
 		running.Reason, running.Message = ready.Reason, ready.Message
+	case observed.backOff > 0:
+		running.Reason = v1alpha1.ReasonRestarting
+		running.Message = fmt.Sprintf("the next attempt starts %v after the start of the one that failed", observed.backOff)
 	case restarting.Status == metav1.ConditionTrue:
 		running.Reason, running.Message = v1alpha1.ReasonRestarting, "waiting for the quorum after a failure"
 	case ready.Status != metav1.ConditionTrue:
@@ -161,17 +172,17 @@ func runningCondition(seen fluxFacts, ready, restarting metav1.Condition) metav1
 
 // quorum tells whether the command of the present attempt runs.
 func quorum(setup *v1alpha1.FluxSetup) bool {
-	return current(setup) && failureOf(setup) == nil &&
+	return current(setup) && failedCondition(setup) == nil &&
 		apimeta.IsStatusConditionTrue(setup.Status.Conditions, v1alpha1.ConditionQuorumReached)
 }
 
 // suspendedCondition decides the condition Suspended.
-func suspendedCondition(flux *v1alpha1.Flux, seen fluxFacts, ready metav1.Condition) metav1.Condition {
+func suspendedCondition(flux *v1alpha1.Flux, observed fluxObservation, ready metav1.Condition) metav1.Condition {
 	suspended := metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse}
 	switch {
 	case !flux.Spec.Suspend:
 		suspended.Reason, suspended.Message = v1alpha1.ReasonNotSuspended, "suspend is not set"
-	case seen.end != nil:
+	case observed.end != nil:
 		suspended.Reason, suspended.Message = v1alpha1.ReasonFinished, "the work is over"
 	case ready.Reason == v1alpha1.ReasonSuspended:
 		suspended.Status = metav1.ConditionTrue
@@ -182,30 +193,67 @@ func suspendedCondition(flux *v1alpha1.Flux, seen fluxFacts, ready metav1.Condit
 	return suspended
 }
 
-// restartingCondition decides the condition Restarting. It keeps its message until the next quorum: the
-// FluxSetup forgets the failure when it begins anew.
-func restartingCondition(flux *v1alpha1.Flux, seen fluxFacts) metav1.Condition {
+// restartingCondition decides the condition Restarting. It keeps its message until the next quorum: the FluxSetup does
+// not name the failure any more once the next attempt has started.
+func restartingCondition(flux *v1alpha1.Flux, observed fluxObservation) metav1.Condition {
 	restarting := metav1.Condition{
 		Type: v1alpha1.ConditionRestarting, Status: metav1.ConditionFalse,
-		Reason: v1alpha1.ReasonNotRestarting, Message: "nothing is under way after a failure",
+		Reason: v1alpha1.ReasonNotRestarting, Message: "no attempt starts because another one failed",
 	}
-	setup := seen.setup
-	if setup == nil || seen.end != nil || setup.Spec.Restarts == 0 || setup.Spec.Suspend || quorum(setup) {
+	setup := observed.setup
+	if setup == nil || observed.end != nil || setup.Spec.Suspend || quorum(setup) {
 		return restarting
+	}
+	restarts := setup.Spec.Restarts
+	if observed.backOff > 0 {
+		restarts++
 	}
 	before := trueCondition(flux.Status.Conditions, v1alpha1.ConditionRestarting)
 	failed := trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)
 	switch {
-	case !current(setup) && failed != nil:
-		restarting.Message = fmt.Sprintf("restart %d of %d, as attempt %d failed with %s: %s",
-			setup.Spec.Restarts, flux.Spec.MaxRestarts, setup.Status.Attempt, failed.Reason, failed.Message)
-	case setup.Spec.Restarts > flux.Status.Restarts:
-		restarting.Message = fmt.Sprintf("restart %d of %d", setup.Spec.Restarts, flux.Spec.MaxRestarts)
-	case before != nil:
+	case failed != nil && (observed.backOff > 0 || (!current(setup) && restarts > 0)):
+		restarting.Message = fmt.Sprintf("restart %d of %d, because attempt %d failed with %s: %s",
+			restarts, flux.Spec.MaxRestarts, setup.Status.Attempt, failed.Reason, failed.Message)
+	case restarts > flux.Status.Restarts:
+		restarting.Message = fmt.Sprintf("restart %d of %d", restarts, flux.Spec.MaxRestarts)
+	case before != nil && restarts > 0:
 		restarting.Message = before.Message
 	default:
 		return restarting
 	}
 	restarting.Status, restarting.Reason = metav1.ConditionTrue, v1alpha1.ReasonRestarting
 	return restarting
+}
+
+// fluxTransitions are the changes from one status to the next that are worth an Event. What every Flux goes through
+// before its work begins is a condition, but not an Event.
+func fluxTransitions(before, after v1alpha1.FluxStatus) []transition {
+	var all []transition
+	was := func(conditionType string) metav1.Condition { return conditionOf(before.Conditions, conditionType) }
+	is := func(conditionType string) metav1.Condition { return conditionOf(after.Conditions, conditionType) }
+	if ready := is(v1alpha1.ConditionSetupReady); needsAttention(ready) && ready.Reason != was(v1alpha1.ConditionSetupReady).Reason {
+		all = append(all, transition{corev1.EventTypeWarning, ready.Reason, ready.Message})
+	}
+	if after.Restarts > before.Restarts {
+		all = append(all, transition{corev1.EventTypeWarning, v1alpha1.ReasonRestarting, is(v1alpha1.ConditionRestarting).Message})
+	}
+	began := func(conditionType, eventType, reason string) {
+		if is(conditionType).Status == metav1.ConditionTrue && was(conditionType).Status != metav1.ConditionTrue {
+			all = append(all, transition{eventType, reason, is(conditionType).Message})
+		}
+	}
+	began(v1alpha1.ConditionRunning, corev1.EventTypeNormal, v1alpha1.ConditionRunning)
+	began(v1alpha1.ConditionSuspended, corev1.EventTypeNormal, v1alpha1.ReasonSuspended)
+	began(v1alpha1.ConditionComplete, corev1.EventTypeNormal, is(v1alpha1.ConditionComplete).Reason)
+	began(v1alpha1.ConditionFailed, corev1.EventTypeWarning, is(v1alpha1.ConditionFailed).Reason)
+	return all
+}
+
+// needsAttention tells what a user should look at from what passes by itself.
+func needsAttention(ready metav1.Condition) bool {
+	switch ready.Reason {
+	case v1alpha1.ReasonNameConflict, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonAPIError, v1alpha1.ReasonConfigLost:
+		return ready.Status != metav1.ConditionTrue
+	}
+	return false
 }

@@ -15,7 +15,7 @@ type told struct{ ready, running, suspended, restarting string }
 
 func tell(status v1alpha1.FluxStatus) told {
 	say := func(kind string) string {
-		condition := conditionOf(status, kind)
+		condition := conditionOf(status.Conditions, kind)
 		if condition.Status == metav1.ConditionTrue {
 			return "+" + condition.Reason
 		}
@@ -47,7 +47,7 @@ func TestConditions(t *testing.T) {
 		flux     *v1alpha1.Flux
 		restarts int32
 		says     func(*v1alpha1.FluxSetupStatus) // nil: there is no FluxSetup
-		missing  *obstacle
+		failure  *failure
 		want     told
 	}{
 		"just made": {flux(), 0, silent, nil,
@@ -88,21 +88,27 @@ func TestConditions(t *testing.T) {
 			told{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
 		"suspended with a restart to come": {flux(isSuspended), 1, older(saysCommandFailed), nil,
 			told{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
-		"a foreign FluxSetup": {flux(), 0, nil, &obstacle{reason: v1alpha1.ReasonNameConflict},
+		"a foreign FluxSetup": {flux(), 0, nil, &failure{reason: v1alpha1.ReasonNameConflict},
 			told{"NameConflict", "NameConflict", "NotSuspended", "NotRestarting"}},
-		"a foreign FluxSetup, suspended": {flux(isSuspended), 0, nil, &obstacle{reason: v1alpha1.ReasonNameConflict},
+		"a foreign FluxSetup, suspended": {flux(isSuspended), 0, nil, &failure{reason: v1alpha1.ReasonNameConflict},
 			told{"NameConflict", "NameConflict", "Suspending", "NotRestarting"}},
-		"refused, and it runs": {flux(), 0, saysRunning, &obstacle{reason: v1alpha1.ReasonApplyFailed},
+		"rejected, and it runs": {flux(), 0, saysRunning, &failure{reason: v1alpha1.ReasonApplyFailed},
 			told{"ApplyFailed", "+QuorumReached", "NotSuspended", "NotRestarting"}},
+		"rejected, and it starts": {flux(), 1, saysConfigured, &failure{reason: v1alpha1.ReasonApplyFailed},
+			told{"ApplyFailed", "ApplyFailed", "NotSuspended", "+Restarting"}},
+		"no connection": {flux(), 0, nil, &failure{reason: v1alpha1.ReasonAPIError},
+			told{"APIError", "APIError", "NotSuspended", "NotRestarting"}},
+		"no connection, and it runs": {flux(), 0, saysRunning, &failure{reason: v1alpha1.ReasonAPIError},
+			told{"APIError", "+QuorumReached", "NotSuspended", "NotRestarting"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			seen := fluxFacts{missing: test.missing}
+			observed := fluxObservation{now: noon, failure: test.failure}
 			if test.says != nil {
-				seen.setup = setupSaying(test.flux, 2, test.restarts, test.says)
+				observed.setup = setupSaying(test.flux, 2, test.restarts, test.says)
 			}
-			status := fluxStatus(test.flux, seen, metav1.NewTime(noon))
+			status := fluxStatus(test.flux, observed)
 			g.Expect(tell(status)).To(Equal(test.want))
 			g.Expect(status.Conditions).To(HaveLen(4), "Complete and Failed are not there until they are True")
 			for _, condition := range status.Conditions {
@@ -117,10 +123,10 @@ func TestRestartingKeepsItsCauseUntilTheQuorum(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	flux := fluxWith(jobSpec(withRestarts(5)))
-	const cause = "restart 1 of 5, as attempt 1 failed with CommandFailed: the command ended with 3"
+	const cause = "restart 1 of 5, because attempt 1 failed with CommandFailed: the command ended with 3"
 	see := func(setup *v1alpha1.FluxSetup) metav1.Condition {
-		flux.Status = fluxStatus(flux, fluxFacts{setup: setup}, metav1.NewTime(noon))
-		return conditionOf(flux.Status, v1alpha1.ConditionRestarting)
+		flux.Status = fluxStatus(flux, fluxObservation{setup: setup, now: noon})
+		return conditionOf(flux.Status.Conditions, v1alpha1.ConditionRestarting)
 	}
 	failedBefore := setupSaying(flux, 2, 1, saysCommandFailed)
 	failedBefore.Status.Attempt = 1
@@ -132,30 +138,60 @@ func TestRestartingKeepsItsCauseUntilTheQuorum(t *testing.T) {
 	g.Expect(see(setupSaying(flux, 4, 2, saysConfigured)).Message).To(Equal("restart 2 of 5"), "its cause was never seen")
 }
 
+func TestRestartThatWaitsForItsBackOff(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	flux := fluxWith(jobSpec(withRestarts(5)))
+	status := fluxStatus(flux, fluxObservation{
+		setup: setupSaying(flux, 2, 1, saysCommandFailed), now: noon, plan: plan{backOff: 20 * time.Second},
+	})
+	g.Expect(tell(status)).To(Equal(told{"+Configured", "Restarting", "NotSuspended", "+Restarting"}))
+	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionRestarting).Message).To(
+		Equal("restart 2 of 5, because attempt 2 failed with CommandFailed: the command ended with 3"))
+	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionRunning).Message).To(ContainSubstring("20s"))
+	g.Expect(status.Restarts).To(Equal(int32(1)), "it has not been restarted yet")
+}
+
+// Nothing is known but that a read has failed: all else stays, and is not said of the present generation.
+func TestStatusOfAFailedRead(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	flux := fluxWith(jobSpec())
+	flux.Status = fluxStatus(flux, fluxObservation{setup: setupSaying(flux, 1, 0, saysRunning), now: noon})
+	before := flux.Status.DeepCopy()
+	flux.Generation = 2
+	status := fluxStatus(flux, fluxObservation{unread: true, now: noon.Add(time.Hour), failure: &failure{reason: v1alpha1.ReasonAPIError, message: "why"}})
+	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionSetupReady)).To(And(
+		HaveField("Reason", v1alpha1.ReasonAPIError), HaveField("ObservedGeneration", int64(2))))
+	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionRunning)).To(Equal(conditionOf(before.Conditions, v1alpha1.ConditionRunning)))
+	g.Expect(status.ReadyRanks).To(Equal(before.ReadyRanks))
+	g.Expect(status.StartTime).To(Equal(before.StartTime))
+}
+
 func TestStatusNumbers(t *testing.T) {
 	t.Parallel()
 	launch := func(attempt int32) *v1alpha1.Launch {
-		return &v1alpha1.Launch{Attempt: attempt, Nonce: "n", Time: metav1.NewTime(noon)}
+		return &v1alpha1.Launch{Attempt: attempt, Time: metav1.NewTime(noon)}
 	}
 	three := func(status *v1alpha1.FluxSetupStatus) { saysConfigured(status); status.ReadyRanks = 3 }
 	for name, test := range map[string]struct {
 		says     func(*v1alpha1.FluxSetupStatus)
 		launch   *v1alpha1.Launch
 		end      *ending
-		ready    string
+		ready    int32
 		exitCode *int32
 		started  bool
 	}{
-		"not launched":              {says: func(s *v1alpha1.FluxSetupStatus) { s.Attempt = 1 }, ready: "0/4"},
-		"launched, and not told of": {says: func(s *v1alpha1.FluxSetupStatus) { s.Attempt = 1 }, launch: launch(2), ready: "0/4"},
-		"launched":                  {says: saysConfigured, launch: launch(2), ready: "0/4", started: true},
-		"an older launch":           {says: saysConfigured, launch: launch(1), ready: "0/4"},
-		"three of four":             {says: three, launch: launch(2), ready: "3/4", started: true},
-		"running":                   {says: saysRunning, launch: launch(2), ready: "4/4", started: true},
-		"older numbers":             {says: func(s *v1alpha1.FluxSetupStatus) { saysRunning(s); s.Attempt = 1 }, launch: launch(1), ready: "0/4"},
-		"over": {says: saysSucceeded, launch: launch(2), started: true, ready: "0/4",
+		"not launched":              {says: func(s *v1alpha1.FluxSetupStatus) { s.Attempt = 1 }, ready: 0},
+		"launched, and not told of": {says: func(s *v1alpha1.FluxSetupStatus) { s.Attempt = 1 }, launch: launch(2), ready: 0},
+		"launched":                  {says: saysConfigured, launch: launch(2), ready: 0, started: true},
+		"an older launch":           {says: saysConfigured, launch: launch(1), ready: 0},
+		"three of four":             {says: three, launch: launch(2), ready: 3, started: true},
+		"running":                   {says: saysRunning, launch: launch(2), ready: 4, started: true},
+		"older numbers":             {says: func(s *v1alpha1.FluxSetupStatus) { saysRunning(s); s.Attempt = 1 }, launch: launch(1), ready: 0},
+		"over": {says: saysSucceeded, launch: launch(2), started: true, ready: 0,
 			end: &ending{condition: v1alpha1.ConditionComplete, reason: "x", exitCode: new(int32(0))}, exitCode: new(int32(0))},
-		"over without an exit code": {says: saysRunning, launch: launch(2), started: true, ready: "0/4",
+		"over without an exit code": {says: saysRunning, launch: launch(2), started: true, ready: 0,
 			end: &ending{condition: v1alpha1.ConditionFailed, reason: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +201,8 @@ func TestStatusNumbers(t *testing.T) {
 			flux.Status = v1alpha1.FluxStatus{ExitCode: new(int32(7)), StartTime: &metav1.Time{Time: noon.Add(-time.Hour)}}
 			setup := setupSaying(flux, 2, 1, test.says)
 			setup.Spec.Launch = test.launch
-			status := fluxStatus(flux, fluxFacts{setup: setup, end: test.end}, metav1.NewTime(noon))
-			g.Expect(status.Ready).To(Equal(test.ready))
+			status := fluxStatus(flux, fluxObservation{setup: setup, now: noon, plan: plan{end: test.end}})
+			g.Expect(status.ReadyRanks).To(Equal(test.ready))
 			g.Expect(status.ExitCode).To(Equal(test.exitCode))
 			g.Expect(status.Restarts).To(Equal(int32(1)))
 			g.Expect(*status.SetupRef).To(Equal(v1alpha1.SetupReference{Name: "job", UID: "setup-uid"}))
@@ -181,31 +217,32 @@ func TestNothingOfTheEndChanges(t *testing.T) {
 	g := NewWithT(t)
 	flux := fluxWith(jobSpec())
 	failed := setupSaying(flux, 1, 0, saysFailed(v1alpha1.ReasonImageNotPulled, "no image", nil))
-	flux.Status = fluxStatus(flux, fluxFacts{setup: failed, end: endOf(flux, failed)}, metav1.NewTime(noon))
+	flux.Status = fluxStatus(flux, fluxObservation{setup: failed, now: noon, plan: plan{end: endOf(flux, failed)}})
 	end := *flux.Status.DeepCopy()
 	g.Expect(tell(end)).To(Equal(told{"+Configured", "Finished", "NotSuspended", "NotRestarting"}))
 
 	// Hours later, whatever there is then, only SetupReady and the generation follow.
 	flux.Generation, flux.Spec.Suspend = 2, true
-	for name, seen := range map[string]fluxFacts{
+	for name, observed := range map[string]fluxObservation{
 		"as it was":        {setup: failed},
 		"another attempt":  {setup: setupSaying(flux, 2, 1, saysRunning)},
 		"another end":      {setup: setupSaying(flux, 1, 0, saysSucceeded)},
 		"another failure":  {setup: setupSaying(flux, 1, 0, saysCommandFailed)},
 		"cleared away":     {setup: setupSaying(flux, 1, 0, saysNothingLeft)},
-		"gone, and noted":  {missing: &obstacle{reason: v1alpha1.ReasonSetupLost}},
+		"gone, and noted":  {plan: plan{obstacle: &obstacle{reason: v1alpha1.ReasonSetupLost}}},
 		"gone, not how":    {},
-		"somebody's":       {missing: &obstacle{reason: v1alpha1.ReasonNameConflict}},
-		"no more writable": {setup: failed, missing: &obstacle{reason: v1alpha1.ReasonApplyFailed}},
+		"somebody's":       {plan: plan{obstacle: &obstacle{reason: v1alpha1.ReasonNameConflict}}},
+		"no more writable": {setup: failed, failure: &failure{reason: v1alpha1.ReasonApplyFailed}},
 	} {
-		status := fluxStatus(flux, seen, metav1.NewTime(noon.Add(time.Hour)))
+		observed.now = noon.Add(time.Hour)
+		status := fluxStatus(flux, observed)
 		g.Expect(status.ObservedGeneration).To(Equal(int64(2)), name)
 		for _, before := range end.Conditions {
 			if before.Type == v1alpha1.ConditionSetupReady {
 				continue
 			}
 			before.ObservedGeneration = 2
-			g.Expect(conditionOf(status, before.Type)).To(Equal(before), name)
+			g.Expect(conditionOf(status.Conditions, before.Type)).To(Equal(before), name)
 		}
 		status.Conditions, status.ObservedGeneration = end.Conditions, end.ObservedGeneration
 		g.Expect(status).To(Equal(end), name)
@@ -213,9 +250,9 @@ func TestNothingOfTheEndChanges(t *testing.T) {
 
 	// The last words of the end itself may come late.
 	late := setupSaying(flux, 1, 0, saysFailed(v1alpha1.ReasonImageNotPulled, "no image; rank 0 said this", new(int32(143))))
-	status := fluxStatus(flux, fluxFacts{setup: late}, metav1.NewTime(noon.Add(time.Hour)))
-	g.Expect(conditionOf(status, v1alpha1.ConditionFailed).Message).To(HaveSuffix("rank 0 said this"))
-	g.Expect(conditionOf(status, v1alpha1.ConditionFailed).LastTransitionTime.Time).To(Equal(noon))
+	status := fluxStatus(flux, fluxObservation{setup: late, now: noon.Add(time.Hour)})
+	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionFailed).Message).To(HaveSuffix("rank 0 said this"))
+	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionFailed).LastTransitionTime.Time).To(Equal(noon))
 	g.Expect(*status.ExitCode).To(Equal(int32(143)))
 	g.Expect(status.CompletionTime.Time).To(Equal(noon))
 }

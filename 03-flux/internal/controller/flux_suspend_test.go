@@ -59,7 +59,7 @@ func TestSuspendWhileItRuns(t *testing.T) {
 	flux = w.flux()
 	w.Expect(flux.Status.Restarts).To(BeZero())
 	w.Expect(flux.Status.StartTime.Time).To(BeTemporally("==", w.clock.Now()))
-	w.say(saysCommandFailed)
+	w.sayAndRestart(saysCommandFailed)
 	w.Expect(w.setup().Spec.Restarts).To(Equal(int32(1)), "the restart was not used up")
 }
 
@@ -94,6 +94,7 @@ func TestSuspendOfAFailedAttempt(t *testing.T) {
 	w.expectRest()
 
 	w.recorded()
+	w.clock.Step(maxBackOff)
 	w.change(isResumed)
 	setup := w.setup()
 	w.Expect(setup.Spec.Attempt).To(Equal(int32(2)))

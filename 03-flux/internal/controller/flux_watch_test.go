@@ -9,6 +9,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
@@ -34,8 +36,8 @@ func manageBoth(b *bees) (fluxUser, setupUser string) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fluxUser}},
 	})).To(Succeed())
 	mgr := b.newManager(fluxUser)
-	reconciler := NewFluxReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("flux-controller"))
-	b.Expect(reconciler.SetupWithManager(mgr, 2)).To(Succeed())
+	reconciler := NewFluxReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("flux-controller"), clock.RealClock{})
+	b.Expect(reconciler.SetupWithManager(b.ctx, mgr, controller.Options{MaxConcurrentReconciles: 2})).To(Succeed())
 	b.startManager(mgr)
 	return fluxUser, setupUser
 }
@@ -44,7 +46,7 @@ func manageBoth(b *bees) (fluxUser, setupUser string) {
 func says(b *bees, kind, reason string) {
 	b.t.Helper()
 	b.Eventually(func() string {
-		return conditionOf(fetch[v1alpha1.Flux](b).Status, kind).Reason
+		return conditionOf(fetch[v1alpha1.Flux](b).Status.Conditions, kind).Reason
 	}, watchTimeout).Should(Equal(reason), kind)
 }
 

@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
@@ -18,12 +21,13 @@ const startupTimeout = defaultStartupTimeout * time.Second
 // foreigners are objects of the name that are not ours. Nothing in them is in conflict with what ours would be,
 // so that a server-side apply would add to them.
 func foreigners(b *bees) map[string]client.Object {
-	meta := metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}
+	meta := metav1.ObjectMeta{Name: "bees-1", Namespace: b.namespace}
+	service := metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}
 	return map[string]client.Object{
 		"Secret":    &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"theirs": "x"}},
 		"ConfigMap": &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"theirs": "x"}},
-		"Service":   &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}},
-		"Job":       &batchv1.Job{ObjectMeta: meta, Spec: desiredJobOf(b).Spec},
+		"Service":   &corev1.Service{ObjectMeta: service, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}},
+		"Job":       &batchv1.Job{ObjectMeta: meta, Spec: desiredJob(b.setup()).Spec},
 	}
 }
 
@@ -37,21 +41,22 @@ func TestForeignObjectIsANameConflictAndUntouched(t *testing.T) {
 			b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
 
 			result, err := b.try()
-			b.Expect(err).NotTo(HaveOccurred())
 			message := b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			b.Expect(message).To(Equal(kind + " bees exists and does not belong to this FluxSetup: it is left as it is"))
+			b.Expect(message).To(Equal(kind + " " + foreign.GetName() + " exists and is not owned by this FluxSetup: it is left unchanged"))
 			b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 			if kind == "Secret" {
-				b.Expect(result.RequeueAfter).To(Equal(refusalRetry), "no event tells that it is gone")
+				b.Expect(err).To(MatchError(errNotWatched), "it is retried: no event says that it is gone")
 			} else {
-				b.Expect(result.RequeueAfter).To(Equal(startupTimeout), "an event tells if it is gone before")
+				b.Expect(err).NotTo(HaveOccurred())
+				b.Expect(result.RequeueAfter).To(Equal(startupTimeout), "an event says if it is gone before")
 			}
 			if job := b.job(); job != nil {
-				b.Expect(job.UID).To(Equal(foreign.GetUID()), "no Job is made that could not run")
+				b.Expect(job.Spec.Suspend).To(HaveValue(BeTrue()), "no Job is started that could not run")
 			}
+			b.Expect(b.setup().Spec.Launch.JobUID).To(BeEmpty())
 
 			live := foreign.DeepCopyObject().(client.Object)
-			b.Expect(b.client.Get(b.ctx, b.key("bees"), live)).To(Succeed())
+			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(foreign), live)).To(Succeed())
 			b.Expect(live.GetResourceVersion()).To(Equal(foreign.GetResourceVersion()), "not a field of it changed")
 
 			b.Expect(b.client.Delete(b.ctx, foreign, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
@@ -70,19 +75,20 @@ func TestNameConflictThatLastsIsAFailure(t *testing.T) {
 			b := newBees(t, fluxOf(1))
 			foreign := foreigners(b)[kind]
 			b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
-			b.pass()
+			_, _ = b.try()
 			b.clock.Step(startupTimeout - time.Second)
-			setup := b.pass()
-			b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
+			_, _ = b.try()
+			b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
 			b.clock.Step(time.Second)
+			_, _ = b.try()
+			message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
+			b.Expect(message).To(HavePrefix("the quorum was not reached within 300 s: " + kind + " " + foreign.GetName() + " exists"))
 			result, err := b.try()
 			b.Expect(err).NotTo(HaveOccurred())
 			b.Expect(result.RequeueAfter).To(BeZero())
-			message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
-			b.Expect(message).To(HavePrefix("the quorum was not reached within 300 s: " + kind + " bees exists"))
 
 			live := foreign.DeepCopyObject().(client.Object)
-			b.Expect(b.client.Get(b.ctx, b.key("bees"), live)).To(Succeed())
+			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(foreign), live)).To(Succeed())
 			b.Expect(live.GetResourceVersion()).To(Equal(foreign.GetResourceVersion()), "not a field of it changed")
 		})
 	}
@@ -92,7 +98,9 @@ func TestNameConflictThatLastsIsAFailure(t *testing.T) {
 func TestForeignObjectIsNotSeizedInARace(t *testing.T) {
 	t.Parallel()
 	for kind, behind := range map[string]func(*bees) client.Client{
-		"ConfigMap": stale[corev1.ConfigMap], "Service": stale[corev1.Service], "Job": stale[batchv1.Job],
+		"ConfigMap": func(b *bees) client.Client { return stale[corev1.ConfigMap](b, "bees-1") },
+		"Service":   func(b *bees) client.Client { return stale[corev1.Service](b, "bees") },
+		"Job":       staleJobs,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +110,7 @@ func TestForeignObjectIsNotSeizedInARace(t *testing.T) {
 			b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
 			_, _ = b.try()
 			live := foreign.DeepCopyObject().(client.Object)
-			b.Expect(b.client.Get(b.ctx, b.key("bees"), live)).To(Succeed())
+			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(foreign), live)).To(Succeed())
 			b.Expect(live.GetResourceVersion()).To(Equal(foreign.GetResourceVersion()), "not a field of it changed")
 			b.forget()
 			b.pass()
@@ -119,7 +127,7 @@ func TestForcedApplyDoesNotFallOnAnotherService(t *testing.T) {
 	service := fetch[corev1.Service](b)
 	service.Spec.PublishNotReadyAddresses = false
 	b.Expect(b.client.Update(b.ctx, service)).To(Succeed())
-	behind := stale[corev1.Service](b)
+	behind := stale[corev1.Service](b, "bees")
 	b.Expect(b.client.Delete(b.ctx, service)).To(Succeed())
 	foreign := foreigners(b)["Service"]
 	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
@@ -147,12 +155,14 @@ func TestServiceIsPutRight(t *testing.T) {
 	b.pass()
 	b.Expect(fetch[corev1.Service](b).ResourceVersion).To(Equal(version))
 
-	// What was deleted by hand is made again.
+	// What another writer has deleted is created again.
+	files := b.configMap()
 	b.Expect(b.client.Delete(b.ctx, service)).To(Succeed())
-	b.Expect(b.client.Delete(b.ctx, fetch[corev1.ConfigMap](b))).To(Succeed())
+	b.Expect(b.client.Delete(b.ctx, files)).To(Succeed())
 	b.pass()
 	b.Expect(fetch[corev1.Service](b).Spec.Selector).To(Equal(ours.Spec.Selector))
-	b.Expect(fetch[corev1.ConfigMap](b)).NotTo(BeNil())
+	b.Expect(b.configMap().Data).To(Equal(files.Data))
+	b.Expect(metav1.IsControlledBy(b.configMap(), b.job())).To(BeTrue())
 }
 
 // A FluxSetup that a Flux of its name does not own is not acted on.
@@ -198,12 +208,23 @@ func TestNotOwned(t *testing.T) {
 	}
 }
 
-// expectNothing asserts that there is nothing of the FluxSetup's, nor of anybody else's, of its name.
+// expectNothing asserts that the namespace has no object of the kinds that a FluxSetup is made of.
 func (b *bees) expectNothing() {
 	b.t.Helper()
-	b.Expect(b.job()).To(BeNil())
-	b.Expect(fetch[corev1.Secret](b)).To(BeNil())
-	b.Expect(fetch[corev1.ConfigMap](b)).To(BeNil())
-	b.Expect(fetch[corev1.Service](b)).To(BeNil())
+	b.Expect(b.dependents()).To(BeEmpty())
 	b.Expect(b.pods()).To(BeEmpty())
+}
+
+// dependents are the objects of the namespace of the kinds that a FluxSetup is made of, but for pods.
+func (b *bees) dependents() []string {
+	b.t.Helper()
+	var found []string
+	for _, list := range []client.ObjectList{&batchv1.JobList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}} {
+		b.Expect(b.client.List(b.ctx, list, client.InNamespace(b.namespace))).To(Succeed())
+		b.Expect(apimeta.EachListItem(list, func(item runtime.Object) error {
+			found = append(found, fmt.Sprintf("%T %s", item, item.(client.Object).GetName()))
+			return nil
+		})).To(Succeed())
+	}
+	return found
 }

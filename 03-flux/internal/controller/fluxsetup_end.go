@@ -13,9 +13,9 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// lastWordsTimeout is how long after the failure of a Job the end of rank 0 is waited for: the grace period, and
-// what the kubelet takes to tell.
-const lastWordsTimeout = 15 * time.Second
+// terminationTimeout is how long after the failure of a Job the end of rank 0 is waited for: the grace period, and what
+// the kubelet takes to report it.
+const terminationTimeout = 15 * time.Second
 
 // setupEnd is how an attempt has ended.
 type setupEnd struct {
@@ -24,12 +24,12 @@ type setupEnd struct {
 	exitCode              *int32
 }
 
-func failure(reason, message string) *setupEnd {
+func failedWith(reason, message string) *setupEnd {
 	return &setupEnd{kind: v1alpha1.ConditionFailed, reason: reason, message: message}
 }
 
-// verdictOf is what the Job controller says of a Job that has come to its end; nil if it is still at work. What
-// it says first counts: Complete and Failed come later, when all pods are gone.
+// verdictOf is the condition by which the Job controller says that a Job has ended; nil if it has not. What it says first
+// counts: Complete and Failed come later, when all pods are gone.
 func verdictOf(job *batchv1.Job) *batchv1.JobCondition {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, batchv1.JobFailureTarget, batchv1.JobFailed} {
 		for i := range job.Status.Conditions {
@@ -41,106 +41,119 @@ func verdictOf(job *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// endOfAttempt is how an attempt that is under way ends now; nil if it does not. The second value is how long it
-// may yet take until it does, 0 if only an event can tell.
-func endOfAttempt(setup *v1alpha1.FluxSetup, seen setupFacts, quorumReached bool) (*setupEnd, time.Duration) {
-	leader := seen.last.leader
+// endOfAttempt is how an attempt that is under way ends now; nil if it does not. The second value is how long it may yet
+// take until it does, 0 if only an event can say so.
+func endOfAttempt(setup *v1alpha1.FluxSetup, observed setupObservation, quorumReached bool) (*setupEnd, time.Duration) {
+	leader := observed.ends.leader
 	switch {
-	case seen.lost:
-		end := failure(v1alpha1.ReasonJobLost, fmt.Sprintf("Job %s, of uid %s, is gone: somebody deleted it", setup.Name, setup.Spec.Launch.JobUID))
-		if leader != nil && leader.exitCode != nil {
-			end.message += "; " + leader.story()
-			end.exitCode = leader.exitCode
-		}
-		return end, 0
-	case seen.job != nil && verdictOf(seen.job) != nil:
-		return endOfJob(setup, seen)
+	case observed.lost:
+		return endOfLostJob(setup, leader), 0
+	case observed.job != nil && verdictOf(observed.job) != nil:
+		return endOfJob(setup, observed)
+	case observed.job != nil && changed(setup, observed.job):
+		return failedWith(v1alpha1.ReasonJobChanged, fmt.Sprintf(
+			"Job %s was suspended, or its parallelism changed, and not by the operator: what it ran is not run again in this attempt", observed.job.Name)), 0
+	// The Job could not be read.
+	case observed.job == nil && recorded(setup):
+		return nil, 0
 	// The Job controller has yet to say what it makes of the leader's end.
 	case setup.Spec.Suspend || quorumReached || !launched(setup) || (leader != nil && leader.over):
 		return nil, 0
 	}
-	if left := startupEnd(setup).Sub(seen.now); left > 0 {
+	if left := startupEnd(setup).Sub(observed.now); left > 0 {
 		return nil, left
 	}
-	return endOfStartup(setup, seen), 0
+	return endOfStartup(setup, observed), 0
 }
 
-// endOfStartup tells why the quorum was not reached in time.
-func endOfStartup(setup *v1alpha1.FluxSetup, seen setupFacts) *setupEnd {
-	end := failure("", fmt.Sprintf("the quorum was not reached within %d s: ", setup.Spec.StartupTimeoutSeconds))
-	switch {
-	case seen.refused != nil:
-		end.reason = seen.refused.reason
-		end.message += seen.refused.message
-	case seen.waiting != "":
-		end.reason = v1alpha1.ReasonPodsRemain
-		end.message += seen.waiting + " of an earlier attempt is still there"
-	default:
-		trouble := startTrouble(setup, seen.pods, true)
-		end.reason = trouble.reason
-		end.message += trouble.message
+// endOfLostJob is the end of an attempt whose Job is gone.
+func endOfLostJob(setup *v1alpha1.FluxSetup, leader *podEnd) *setupEnd {
+	end := failedWith(v1alpha1.ReasonJobLost, fmt.Sprintf("the Job of the attempt, of uid %s, is gone: it was deleted, and not by the operator", setup.Spec.Launch.JobUID))
+	if leader != nil && leader.exitCode != nil {
+		end.message += "; " + leader.describe()
+		end.exitCode = leader.exitCode
 	}
 	return end
 }
 
-// endOfJob tells how an attempt ended whose Job has come to its end.
-func endOfJob(setup *v1alpha1.FluxSetup, seen setupFacts) (*setupEnd, time.Duration) {
-	verdict, leader := verdictOf(seen.job), seen.last.leader
-	if verdict.Type == batchv1.JobSuccessCriteriaMet || verdict.Type == batchv1.JobComplete {
+// endOfStartup says why the quorum was not reached in time.
+func endOfStartup(setup *v1alpha1.FluxSetup, observed setupObservation) *setupEnd {
+	end := failedWith("", fmt.Sprintf("the quorum was not reached within %d s: ", setup.Spec.StartupTimeoutSeconds))
+	switch {
+	case observed.failure != nil:
+		end.reason = observed.failure.reason
+		end.message += observed.failure.message
+	case observed.waiting != "":
+		end.reason = v1alpha1.ReasonPodsRemain
+		end.message += observed.waiting + " of an earlier attempt still exists"
+	default:
+		failed := startFailureOf(setup, observed.pods, true)
+		end.reason = failed.reason
+		end.message += failed.message
+	}
+	return end
+}
+
+// endOfJob says how an attempt ended whose Job has ended. Rank 0 decides: its 0 is a success, even if another pod failed,
+// or the deadline was exceeded, before the Job controller counted it. A broker that the kubelet ends never ends with 0.
+func endOfJob(setup *v1alpha1.FluxSetup, observed setupObservation) (*setupEnd, time.Duration) {
+	verdict, leader := verdictOf(observed.job), observed.ends.leader
+	succeeded := leader != nil && leader.over && !leader.failed()
+	if succeeded || verdict.Type == batchv1.JobSuccessCriteriaMet || verdict.Type == batchv1.JobComplete {
 		return &setupEnd{
 			kind: v1alpha1.ConditionComplete, reason: v1alpha1.ReasonCommandSucceeded,
 			message: "the command has ended with 0", exitCode: new(int32(0)),
 		}, 0
 	}
-	// What rank 0 has to say is worth waiting for, but not for ever: its node may be gone.
+	// The end of rank 0 is worth waiting for, but not for ever: its node may be gone.
 	failedAt := verdict.LastTransitionTime.Time
-	if left := failedAt.Add(lastWordsTimeout).Sub(seen.now); left > 0 && (leader == nil || !leader.over) {
+	if left := failedAt.Add(terminationTimeout).Sub(observed.now); left > 0 && (leader == nil || !leader.over) {
 		return nil, left
 	}
 
-	end := endOfFailedJob(setup, verdict, firstToFail(failedAt, leader, seen.last.follower), leader)
+	end := endOfFailedJob(setup, verdict, firstToFail(failedAt, leader, observed.ends.follower), leader)
 	if leader != nil {
 		end.exitCode = leader.exitCode
 	}
 	return end, 0
 }
 
-// endOfFailedJob tells why a Job failed: blamed is what brought it about, nil if nobody saw that.
-func endOfFailedJob(setup *v1alpha1.FluxSetup, verdict *batchv1.JobCondition, blamed, leader *podEnd) *setupEnd {
+// endOfFailedJob says why a Job failed: first is the end that caused it, nil if it was not observed.
+func endOfFailedJob(setup *v1alpha1.FluxSetup, verdict *batchv1.JobCondition, first, leader *podEnd) *setupEnd {
 	var end *setupEnd
 	switch {
 	case verdict.Reason == batchv1.JobReasonDeadlineExceeded:
-		end = failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("activeDeadlineSeconds (%s) are over", deadlineOf(setup)))
-		blamed = nil
-	case blamed == nil:
-		end = failure(v1alpha1.ReasonBrokerFailed, "a broker was lost, and nobody saw which: "+verdict.Message)
-	case blamed.unstarted:
-		end = failure(v1alpha1.ReasonPodNotStarted, blamed.story())
-	case blamed == leader:
-		end = failure(v1alpha1.ReasonCommandFailed, blamed.story())
+		end = failedWith(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("activeDeadlineSeconds (%s) was exceeded", deadlineOf(setup)))
+		first = nil
+	case first == nil:
+		end = failedWith(v1alpha1.ReasonBrokerFailed, "a broker was lost, and it was not observed which: "+verdict.Message)
+	case first.unstarted:
+		end = failedWith(v1alpha1.ReasonPodNotStarted, first.describe())
+	case first == leader:
+		end = failedWith(v1alpha1.ReasonCommandFailed, first.describe())
 	default:
-		end = failure(v1alpha1.ReasonBrokerFailed, blamed.story())
+		end = failedWith(v1alpha1.ReasonBrokerFailed, first.describe())
 	}
 	switch {
-	case blamed != nil && blamed == leader && blamed.unstarted:
-		// It had nothing to say.
+	case first != nil && first == leader && first.unstarted:
+		// It has no output.
 	case leader == nil || leader.exitCode == nil:
-		end.message += "; " + v1alpha1.LogUnavailable + ": nobody saw rank 0 end"
-	case leader != blamed:
-		end.message += "; " + leader.story()
+		end.message += "; " + v1alpha1.LogUnavailable + ": the end of rank 0 was not observed"
+	case leader != first:
+		end.message += "; " + leader.describe()
 	}
 	return end
 }
 
 func deadlineOf(setup *v1alpha1.FluxSetup) string {
 	if setup.Spec.ActiveDeadlineSeconds == nil {
-		return "since taken back"
+		return "removed since"
 	}
 	return fmt.Sprintf("%d", *setup.Spec.ActiveDeadlineSeconds)
 }
 
-// firstToFail is the end that brought the others about: rank 0's, or that of the first of the other ranks that
-// failed. nil if it was not seen.
+// firstToFail is the end that caused the others: rank 0's, or that of the first of the other ranks that failed. nil if it
+// was not observed.
 func firstToFail(failedAt time.Time, leader, follower *podEnd) *podEnd {
 	if leader != nil && !leader.failed() {
 		leader = nil
@@ -149,14 +162,14 @@ func firstToFail(failedAt time.Time, leader, follower *podEnd) *podEnd {
 	// 1. It was the only one, unless it ended because the Job had failed.
 	case leader == nil || follower == nil:
 		only := cmp.Or(leader, follower)
-		if only == nil || only.victim(failedAt) {
+		if only == nil || only.endedByJob(failedAt) {
 			return nil
 		}
 		return only
-	// 2. Both ended by themselves, and in the same way: they had the same trouble.
+	// 2. Both ended by themselves, and in the same way: for the same reason.
 	case leader.endedLike(follower):
 		return leader
-	// 3. One was deleted, by somebody or by the Job controller, and the watch has told the order.
+	// 3. One was deleted, by a user or by the Job controller, and the watch has reported the order.
 	case leader.order > 0 && follower.order > 0 && (!leader.deleted.IsZero() || !follower.deleted.IsZero()):
 		if leader.order < follower.order {
 			return leader
@@ -166,14 +179,14 @@ func firstToFail(failedAt time.Time, leader, follower *podEnd) *podEnd {
 	return firstByTime(failedAt, leader, follower)
 }
 
-// firstByTime is the end that was before the other, as far as times tell.
+// firstByTime is the end that was before the other, as far as times say.
 func firstByTime(failedAt time.Time, leader, follower *podEnd) *podEnd {
 	switch {
-	case leader.victim(failedAt) && follower.victim(failedAt):
+	case leader.endedByJob(failedAt) && follower.endedByJob(failedAt):
 		return nil
-	case follower.victim(failedAt):
+	case follower.endedByJob(failedAt):
 		return leader
-	case leader.victim(failedAt):
+	case leader.endedByJob(failedAt):
 		return follower
 	// In the same second, it was the follower: where rank 0 is the first, the others end with 0.
 	case leader.at.Before(follower.at):
@@ -182,13 +195,13 @@ func firstByTime(failedAt time.Time, leader, follower *podEnd) *podEnd {
 	return follower
 }
 
-// addLastWords adds the end of rank 0 to a failure that was written before it was seen.
-func addLastWords(status *v1alpha1.FluxSetupStatus, leader *podEnd) {
+// addTermination adds the end of rank 0 to a failure that was written before it was observed.
+func addTermination(status *v1alpha1.FluxSetupStatus, leader *podEnd) {
 	failed := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionFailed)
 	if failed == nil || status.ExitCode != nil || leader == nil || leader.exitCode == nil {
 		return
 	}
 	status.ExitCode = leader.exitCode
 	before, _, _ := strings.Cut(failed.Message, "; "+v1alpha1.LogUnavailable)
-	failed.Message = clip(before + "; " + leader.story())
+	failed.Message = shorten(before+"; "+leader.describe(), maxConditionMessage)
 }

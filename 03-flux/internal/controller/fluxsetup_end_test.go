@@ -59,7 +59,7 @@ func TestFollowerLost(t *testing.T) {
 	b.failJob()
 	result, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(result.RequeueAfter).To(Equal(lastWordsTimeout), "what the leader has to say is waited for")
+	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "what the leader has to say is waited for")
 	b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
 
 	b.deletePod(0)
@@ -67,8 +67,8 @@ func TestFollowerLost(t *testing.T) {
 	b.remove(0)
 	setup := b.pass()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
-	b.Expect(message).To(Equal("rank 1 (pod " + follower + ") ended with exit code 143, as it was deleted; " +
-		"rank 0 (pod " + leader + ") ended with exit code 143, as it was deleted: node failure on " + follower))
+	b.Expect(message).To(Equal("rank 1 (pod " + follower + ") ended with exit code 143, because it was deleted; " +
+		"rank 0 (pod " + leader + ") ended with exit code 143, because it was deleted: node failure on " + follower))
 	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(143))))
 	b.Expect(setup.Status.LeaderPod).To(Equal(leader))
 }
@@ -87,11 +87,11 @@ func TestLastWordsThatNobodyHeard(t *testing.T) {
 
 	result, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(result.RequeueAfter).To(Equal(lastWordsTimeout), "the watch may yet tell")
-	b.clock.Step(lastWordsTimeout)
+	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "the watch may yet tell")
+	b.clock.Step(terminationTimeout)
 	setup := b.pass()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
-	b.Expect(message).To(Equal("rank 1 (pod " + b.pod(1).Name + ") ended with exit code 137; LogUnavailable: nobody saw rank 0 end"))
+	b.Expect(message).To(Equal("rank 1 (pod " + b.pod(1).Name + ") ended with exit code 137; LogUnavailable: the end of rank 0 was not observed"))
 	b.Expect(setup.Status.ExitCode).To(BeNil())
 }
 
@@ -129,7 +129,7 @@ func TestDeadline(t *testing.T) {
 	b.terminate(0, 143, "as far as it got")
 	b.pass()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonDeadlineExceeded)
-	b.Expect(message).To(HavePrefix("activeDeadlineSeconds (90) are over; rank 0 "))
+	b.Expect(message).To(HavePrefix("activeDeadlineSeconds (90) was exceeded; rank 0 "))
 	b.Expect(message).To(HaveSuffix("ended with exit code 143: as far as it got"))
 }
 
@@ -172,12 +172,12 @@ func TestQuorumNotReachedInTime(t *testing.T) {
 	b.forget()
 	b.pass()
 	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
-	b.terminate(0, 143, "quorum delayed: waiting for bees-1 (rank 1)")
+	b.terminate(0, 143, "quorum delayed: waiting for bees-1-1 (rank 1)")
 	setup := b.pass()
 	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(143))))
 	said := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled)
 	b.Expect(said).To(HavePrefix(message + "; rank 0 "))
-	b.Expect(said).To(HaveSuffix("quorum delayed: waiting for bees-1 (rank 1)"))
+	b.Expect(said).To(HaveSuffix("quorum delayed: waiting for bees-1-1 (rank 1)"))
 	b.collect()
 	version := setup.ResourceVersion
 	b.Expect(b.pass().ResourceVersion).To(Equal(version))
@@ -226,7 +226,7 @@ func TestPodsThatRemainAreAFailure(t *testing.T) {
 	b.clock.Step(startupTimeout)
 	b.pass()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodsRemain)
-	b.Expect(message).To(Equal("the quorum was not reached within 300 s: Pod " + pod + " of an earlier attempt is still there"))
+	b.Expect(message).To(Equal("the quorum was not reached within 300 s: Pod " + pod + " of an earlier attempt still exists"))
 	b.Expect(b.job()).To(BeNil())
 }
 
@@ -236,12 +236,12 @@ func TestRefusedJob(t *testing.T) {
 	spec := fluxOf(1)
 	spec.Template = &v1alpha1.PodTemplate{VolumeMounts: []corev1.VolumeMount{{Name: "no-such-volume", MountPath: "/data"}}}
 	b := newBees(t, spec)
-	result, err := b.try()
-	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(result.RequeueAfter).To(Equal(refusalRetry))
+	_, err := b.try()
+	b.Expect(err).To(MatchError(ContainSubstring("no-such-volume")), "it is retried")
 	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("no-such-volume"))
+	b.Expect(b.setup().Spec.Launch.JobUID).To(BeEmpty(), "the time to start counts")
 	b.clock.Step(startupTimeout)
-	b.pass()
+	_, _ = b.try()
 	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("no-such-volume"))
 }
 
@@ -260,7 +260,8 @@ func TestErrorThatLastsIsAFailure(t *testing.T) {
 	_, err := b.try()
 	b.Expect(err).To(MatchError(ContainSubstring("out of order")))
 	b.clock.Step(startupTimeout)
-	b.pass()
-	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonApplyFailed)
-	b.Expect(message).To(HaveSuffix("creating Secret bees: the store is out of order"))
+	_, _ = b.try()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonAPIError)
+	b.Expect(message).To(HaveSuffix("creating Secret bees-1: the store is out of order"))
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil(), "it was not started, and never will be")
 }

@@ -2,8 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,7 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -35,15 +35,14 @@ func countJobs(b *bees, made *atomic.Int32) client.Client {
 func TestReconcilersAtOnceMakeOneJob(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	var made, nonces atomic.Int32
+	var made atomic.Int32
 	c := countJobs(b, &made)
 	var all sync.WaitGroup
 	for range 4 {
 		r := b.newReconciler(c)
-		r.NewNonce = func() string { return fmt.Sprintf("nonce-%d", nonces.Add(1)) }
 		all.Go(func() {
 			for range 20 {
-				// Those that lose the race are told so, and try again.
+				// Those that lose the race get an error, and try again.
 				if _, err := r.Reconcile(b.ctx, ctrl.Request{NamespacedName: b.key("bees")}); err == nil {
 					return
 				}
@@ -53,15 +52,16 @@ func TestReconcilersAtOnceMakeOneJob(t *testing.T) {
 	all.Wait()
 	setup := b.pass()
 	b.Expect(made.Load()).To(Equal(int32(1)))
-	b.Expect(b.job().Annotations).To(HaveKeyWithValue(annotationNonce, setup.Spec.Launch.Nonce))
+	b.Expect(b.jobs()).To(HaveLen(1))
+	b.Expect(b.job().Annotations).To(HaveKeyWithValue(annotationStarted, "true"))
 	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
 }
 
-// Whatever of the launch a cache has not heard of: one Job is made, and it is known.
+// Whatever of the launch a cache does not have yet: one Job is created, and it is recorded.
 func TestLaunchDoesNotTrustTheCache(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	noSetup, noJob := stale[v1alpha1.FluxSetup](b), stale[batchv1.Job](b)
+	noSetup, noJob := stale[v1alpha1.FluxSetup](b, "bees"), staleJobs(b)
 	setup, job := b.pass(), b.job()
 	for name, c := range map[string]client.Client{"FluxSetup": noSetup, "Job": noJob} {
 		b.reconciler = b.newReconciler(c)
@@ -84,48 +84,113 @@ func TestJobLost(t *testing.T) {
 
 	b.forget()
 	b.pass()
-	b.Expect(b.job()).To(BeNil(), "it is never made again")
+	b.Expect(b.job()).To(BeNil(), "it is never created again")
 
-	// Nor if somebody makes one that looks like it.
+	// Nor if a Job of its name is created late, or by hand: it does not run, and is deleted.
 	forged := desiredJob(setup)
 	b.Expect(b.client.Create(b.ctx, forged)).To(Succeed())
 	b.pass()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
+	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeTrue()))
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
 }
 
-// The known residue: a Job that somebody deletes before its uid is written down cannot be told from one that was
-// never made.
-func TestJobDeletedBeforeItsUIDIsKnownIsMadeOnceMore(t *testing.T) {
+// A Job that is deleted before it is recorded has not run: it is created again.
+func TestJobDeletedBeforeItIsRecordedIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
 	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
-			if err := c.Create(ctx, object, opts...); err != nil {
-				return err
+		Apply: func(ctx context.Context, c client.WithWatch, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if _, ok := configuration.(*launchConfiguration); ok {
+				return errCrash
 			}
-			if _, ok := object.(*batchv1.Job); ok {
-				return errors.New("the operator crashed")
-			}
-			return nil
+			return c.Apply(ctx, configuration, opts...)
 		},
 	}))
 	_, err := b.try()
-	b.Expect(err).To(HaveOccurred())
-	b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	b.Expect(err).To(MatchError(errCrash))
+	first := b.job()
+	b.Expect(first.Spec.Suspend).To(HaveValue(BeTrue()), "nothing runs before it is recorded")
+	b.Expect(b.client.Delete(b.ctx, first, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	b.collectFiles(first)
 	b.forget()
 	setup := b.pass()
-	b.Expect(setup.Spec.Launch.Nonce).To(Equal("nonce-1"))
+	b.Expect(b.job().UID).NotTo(Equal(first.UID))
 	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
+	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
+}
+
+// A replica of the operator that is not the leader any more sends what it had decided, when the next attempt runs.
+func TestLateWritesOfAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	first := b.setup()
+	b.running()
+	firstJob := b.job()
+	b.terminate(0, 1, "")
+	b.failJob()
+	b.pass()
+	b.restart()
+	b.pass()
+	b.collect()
+	b.pass()
+	b.Expect(b.job().Name).To(Equal("bees-2"))
+	second := b.job()
+
+	// 1. The creation of the Job succeeds. It does not run, and the next reconciliation deletes it.
+	late := desiredJob(first)
+	b.Expect(b.client.Create(b.ctx, late)).To(Succeed())
+	// 2. The record is rejected, and 3. so is the start.
+	b.Expect(b.reconciler.record(b.ctx, first, &setupObservation{now: b.clock.Now(), job: late}, true)).To(MatchError(apierrors.IsConflict, "is a Conflict"))
+	stale := firstJob.DeepCopy()
+	stale.Spec.Suspend, stale.Annotations[annotationStarted] = new(true), "false"
+	b.Expect(b.reconciler.start(b.ctx, stale)).To(MatchError(errStale))
+
+	b.pass()
+	jobs := b.jobs()
+	b.Expect(jobs).To(HaveLen(2))
+	b.Expect(jobs[0].Spec.Suspend).To(HaveValue(BeTrue()))
+	b.Expect(jobs[0].DeletionTimestamp).NotTo(BeNil())
+	b.Expect(jobs[1]).To(Equal(*second), "the present attempt goes on")
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+}
+
+// A Job that is recorded and was not started is started; one that was started is not resumed.
+func TestJobIsStartedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBees(t, fluxOf(1))
+	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if _, ok := object.(*batchv1.Job); ok {
+				return errCrash
+			}
+			return c.Patch(ctx, object, patch, opts...)
+		},
+	}))
+	_, err := b.try()
+	b.Expect(err).To(MatchError(errCrash))
+	b.Expect(b.setup().Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
+	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeTrue()))
+	unstarted := b.job()
+	b.forget()
+	b.pass()
+	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
+
+	job := b.job()
+	job.Spec.Suspend = new(true)
+	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
+	b.Expect(b.reconciler.start(b.ctx, unstarted)).To(MatchError(errStale), "a late start")
+	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeTrue()))
 }
 
 // The cache still shows an attempt as it began, and it has failed since, for want of a name. It is not begun.
 func TestEndIsReadPastTheCacheBeforeALaunch(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
-	foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}, Spec: desiredJobOf(b).Spec}
+	foreign := foreigners(b)["Job"]
 	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
 	b.pass()
-	behind := stale[v1alpha1.FluxSetup](b)
+	behind := stale[v1alpha1.FluxSetup](b, "bees")
 	b.clock.Step(startupTimeout)
 	b.pass()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
@@ -135,12 +200,6 @@ func TestEndIsReadPastTheCacheBeforeALaunch(t *testing.T) {
 	_, err := b.try()
 	b.Expect(err).To(MatchError(errStale))
 	b.Expect(b.job()).To(BeNil())
-}
-
-func desiredJobOf(b *bees) *batchv1.Job {
-	setup := b.setup()
-	setup.Spec.Launch = &v1alpha1.Launch{Attempt: setup.Spec.Attempt, Nonce: "somebody's"}
-	return desiredJob(setup)
 }
 
 func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
@@ -165,8 +224,9 @@ func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
 	b.Expect(setup.Spec.Launch.JobUID).To(BeEmpty())
 	b.Expect(b.job().Finalizers).To(ContainElement(metav1.FinalizerDeleteDependents), "the pods go first")
 
-	// The Job is gone, and a pod of it is not: somebody has let it be an orphan.
+	// The Job is gone, and its pods are not.
 	job := b.job()
+	b.collectFiles(job)
 	job.Finalizers = nil
 	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
 	b.remove(0)
@@ -188,22 +248,22 @@ func TestStaleFluxSetupDoesNotEndANewerAttempt(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
 	b.running()
-	first := stale[v1alpha1.FluxSetup](b)
+	first := stale[v1alpha1.FluxSetup](b, "bees")
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend = true })
-	suspended := stale[v1alpha1.FluxSetup](b)
+	suspended := stale[v1alpha1.FluxSetup](b, "bees")
 	b.pass()
 	b.collect()
 	b.pass()
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend, spec.Attempt = false, 2 })
 	b.pass()
-	setup, job, secret := b.setup(), b.job(), fetch[corev1.Secret](b)
+	setup, job, secret := b.setup(), b.job(), b.secret()
 	b.Expect(job.Labels).To(HaveKeyWithValue(labelAttempt, "2"))
 
 	for name, c := range map[string]client.Client{"attempt 1": first, "suspended": suspended} {
 		b.reconciler = b.newReconciler(c)
 		_, _ = b.try()
 		b.Expect(b.job()).To(Equal(job), name)
-		b.Expect(fetch[corev1.Secret](b)).To(Equal(secret), name)
+		b.Expect(b.secret()).To(Equal(secret), name)
 		b.Expect(b.setup().Spec).To(Equal(setup.Spec), name)
 	}
 }
@@ -219,10 +279,11 @@ func TestPodsOfAnEarlierFluxSetupAreWaitedFor(t *testing.T) {
 	b.flux = b.makeFlux(fluxOf(1))
 	b.applySetup(firstSetup(b.flux))
 	b.pass()
-	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "that is left to the garbage collector")
 
-	for _, child := range []client.Object{b.job(), fetch[corev1.Secret](b), fetch[corev1.ConfigMap](b), fetch[corev1.Service](b)} {
-		b.Expect(b.client.Delete(b.ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	for _, dependent := range []client.Object{b.job(), b.secret(), b.configMap(), fetch[corev1.Service](b)} {
+		b.Expect(b.client.Delete(b.ctx, dependent, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	}
 	b.pass()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)

@@ -66,7 +66,7 @@ func (b *bees) kubelet(rank int, mutate func(*corev1.Pod)) {
 	pod := b.pod(rank)
 	mutate(pod)
 	b.Expect(b.client.Status().Update(b.ctx, pod)).To(Succeed())
-	b.reconciler.words.note(b.pod(rank), false, true)
+	b.reconciler.terminations.note(b.pod(rank), false, true)
 }
 
 // ready plays the kubelets: the pods of the ranks are ready.
@@ -115,7 +115,7 @@ func (b *bees) deletePod(rank int) {
 	if at := endOfPod(pod, false).deleted; at.After(b.clock.Now()) {
 		b.clock.SetTime(at)
 	}
-	b.reconciler.words.note(pod, false, true)
+	b.reconciler.terminations.note(pod, false, true)
 }
 
 // remove plays a kubelet that is done with a pod, and the watch, which tells.
@@ -123,7 +123,7 @@ func (b *bees) remove(rank int) {
 	b.t.Helper()
 	pod := b.pod(rank)
 	b.Expect(b.client.Delete(b.ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
-	b.reconciler.words.note(pod, true, true)
+	b.reconciler.terminations.note(pod, true, true)
 }
 
 // judge plays the Job controller: the Job has come to its end.
@@ -138,11 +138,18 @@ func (b *bees) judge(kind batchv1.JobConditionType, reason string) {
 	b.Expect(b.client.Status().Update(b.ctx, job)).To(Succeed())
 }
 
-// collect plays the garbage collector, where a Job was deleted in the foreground: first its pods, then itself.
+// collect simulates the garbage collector, where a Job was deleted in the foreground: first what it owns, then itself.
 func (b *bees) collect() {
 	b.t.Helper()
-	job := b.job()
+	jobs := b.jobs()
+	b.Expect(jobs).NotTo(BeEmpty())
+	b.collectJob(&jobs[0])
+}
+
+func (b *bees) collectJob(job *batchv1.Job) {
+	b.t.Helper()
 	b.Expect(job.DeletionTimestamp).NotTo(BeNil(), "the Job was not deleted")
+	b.collectFiles(job)
 	for _, pod := range b.pods() {
 		if metav1.IsControlledBy(&pod, job) {
 			b.Expect(b.client.Delete(b.ctx, &pod, client.GracePeriodSeconds(0))).To(Succeed())
@@ -150,4 +157,15 @@ func (b *bees) collect() {
 	}
 	job.Finalizers = nil
 	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
+}
+
+// collectFiles simulates the garbage collector: ConfigMap and Secret go with the Job that owns them.
+func (b *bees) collectFiles(job *batchv1.Job) {
+	b.t.Helper()
+	if files := b.configMap(); files != nil && metav1.IsControlledBy(files, job) {
+		b.Expect(b.client.Delete(b.ctx, files)).To(Succeed())
+	}
+	if secret := b.secret(); secret != nil && metav1.IsControlledBy(secret, job) {
+		b.Expect(b.client.Delete(b.ctx, secret)).To(Succeed())
+	}
 }

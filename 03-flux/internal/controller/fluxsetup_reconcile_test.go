@@ -23,11 +23,15 @@ func TestCreateToComplete(t *testing.T) {
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 	b.Expect(setup.Status.ConfigHash).To(Equal(clusterOf(setup).Hash()))
+	b.Expect(b.job().Name).To(Equal("bees-1"))
+	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
 	b.Expect(setup.Spec.Launch.Attempt).To(Equal(int32(1)))
-	b.Expect(setup.Spec.Launch.Nonce).To(Equal("nonce-1"))
 	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
-	for _, child := range []client.Object{b.job(), fetch[corev1.Secret](b), fetch[corev1.ConfigMap](b), fetch[corev1.Service](b)} {
-		b.Expect(metav1.IsControlledBy(child, setup)).To(BeTrue(), "%T is left to the garbage collector", child)
+	for _, dependent := range []client.Object{b.job(), fetch[corev1.Service](b)} {
+		b.Expect(metav1.IsControlledBy(dependent, setup)).To(BeTrue(), "%T is left to the garbage collector", dependent)
+	}
+	for _, dependent := range []client.Object{b.secret(), b.configMap()} {
+		b.Expect(metav1.IsControlledBy(dependent, b.job())).To(BeTrue(), "%T is left to the garbage collector", dependent)
 	}
 
 	b.startPods()
@@ -79,24 +83,24 @@ func TestCertificateIsNeverMadeAgainWhileTheJobIsThere(t *testing.T) {
 	b := newBees(t, fluxOf(2))
 	b.pass()
 	b.startPods()
-	secret := fetch[corev1.Secret](b)
+	secret := b.secret()
 	b.Expect(secret.Immutable).To(HaveValue(BeTrue()))
 	b.Expect(secret.Data).To(HaveKey(broker.CertificateFile))
 	b.Expect(b.client.Delete(b.ctx, secret)).To(Succeed())
 	b.pass()
 	b.forget()
 	b.pass()
-	b.Expect(fetch[corev1.Secret](b)).To(BeNil())
+	b.Expect(b.secret()).To(BeNil())
 
 	// The next attempt begins from clean, and has one of its own.
 	b.terminate(1, 1, "")
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 	b.restart()
 	b.pass()
-	b.Expect(fetch[corev1.Secret](b)).To(BeNil(), "the old Job is still there")
+	b.Expect(b.secret()).To(BeNil(), "the old Job still exists")
 	b.collect()
 	b.pass()
-	b.Expect(fetch[corev1.Secret](b).Data).NotTo(Equal(secret.Data))
+	b.Expect(b.secret().Data).NotTo(Equal(secret.Data))
 }
 
 // Of brokers that become ready one by one, a status is written once a second. The quorum does not wait.

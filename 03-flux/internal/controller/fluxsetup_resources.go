@@ -8,10 +8,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 	"example.com/workbook/03-flux/internal/broker"
@@ -23,10 +25,12 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "flux-operator"
 
-	// labelAttempt tells the Jobs and pods of one attempt from those of another.
+	// labelAttempt has the attempt that a Job or a pod is for.
 	labelAttempt = "flux-framework.org/attempt"
-	// annotationNonce is what the Job of an attempt is known by.
-	annotationNonce = "flux-framework.org/nonce"
+	// annotationStarted is "false" on a Job that was created, and "true" from the moment at which it may run.
+	annotationStarted = "flux-framework.org/started"
+	// annotationConfigHash is, on a Job, the SHA-256 of the files of its ConfigMap.
+	annotationConfigHash = "flux-framework.org/config-hash"
 
 	containerName = "flux"
 	portName      = "broker"
@@ -40,31 +44,28 @@ const (
 	gracePeriodSeconds = 10
 )
 
-// childLabels are those of all that is made for a FluxSetup.
-func childLabels(setup *v1alpha1.FluxSetup) map[string]string {
+// dependentLabels are those of all that is created for a FluxSetup.
+func dependentLabels(setup *v1alpha1.FluxSetup) map[string]string {
 	return map[string]string{labelName: "flux", labelInstance: setup.Name, labelManagedBy: managedBy}
 }
 
-// attemptLabels are those of what is made for one attempt.
+// attemptLabels are those of what is created for one attempt.
 func attemptLabels(setup *v1alpha1.FluxSetup) map[string]string {
-	labels := childLabels(setup)
+	labels := dependentLabels(setup)
 	labels[labelAttempt] = strconv.Itoa(int(setup.Spec.Attempt))
 	return labels
 }
 
-// podSelector finds the pods of a FluxSetup, of whatever attempt.
+// podSelector finds the Jobs and pods of a FluxSetup, of whatever attempt.
 func podSelector(setup *v1alpha1.FluxSetup) map[string]string {
 	return map[string]string{labelInstance: setup.Name, labelManagedBy: managedBy}
 }
 
-// childMeta makes the FluxSetup the controller of a child: the garbage collector removes the child with it, and
-// the child's events wake the FluxSetup's reconciler.
-func childMeta(setup *v1alpha1.FluxSetup) metav1.ObjectMeta {
+// attemptMeta is the metadata of what is created for one attempt: the garbage collector deletes it with its owner.
+func attemptMeta(setup *v1alpha1.FluxSetup, owner client.Object, kind schema.GroupVersionKind) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: setup.Name, Namespace: setup.Namespace, Labels: childLabels(setup),
-		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(setup, v1alpha1.GroupVersion.WithKind("FluxSetup")),
-		},
+		Name: jobName(setup), Namespace: setup.Namespace, Labels: attemptLabels(setup),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)},
 	}
 }
 
@@ -72,34 +73,64 @@ func childMeta(setup *v1alpha1.FluxSetup) metav1.ObjectMeta {
 func clusterOf(setup *v1alpha1.FluxSetup) broker.Cluster {
 	spec := setup.Spec
 	return broker.Cluster{
-		Name: setup.Name, Namespace: setup.Namespace,
+		Name: jobName(setup), Service: setup.Name, Namespace: setup.Namespace,
 		Size: spec.Size, MinSize: spec.MinSize, Tasks: spec.Tasks, Cores: spec.Cores,
 		Port: spec.Broker.Port, LogLevel: ptr.Deref(spec.Broker.LogLevel, 0), ConnectTimeout: spec.Broker.ConnectTimeout,
 		Launcher: spec.Mode == v1alpha1.ModeLauncher, Argv: spec.Command,
 	}
 }
 
-func desiredSecret(setup *v1alpha1.FluxSetup, certificate []byte) *corev1.Secret {
+// desiredSecret belongs to the Job of an attempt, and goes with it.
+func desiredSecret(setup *v1alpha1.FluxSetup, job *batchv1.Job, certificate []byte) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: childMeta(setup),
+		ObjectMeta: attemptMeta(setup, job, jobKind),
 		Immutable:  new(true),
 		Data:       map[string][]byte{broker.CertificateFile: certificate},
 	}
 }
 
-func desiredConfigMap(setup *v1alpha1.FluxSetup) *corev1.ConfigMap {
+// desiredConfigMap belongs to the Job of an attempt, and goes with it.
+func desiredConfigMap(setup *v1alpha1.FluxSetup, job *batchv1.Job) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: childMeta(setup),
+		ObjectMeta: attemptMeta(setup, job, jobKind),
 		Immutable:  new(true),
 		Data:       clusterOf(setup).Files(),
 	}
 }
 
-// desiredService gives each rank its name. It has to do so before the rank is ready: ready is a rank only when
-// it has been found.
+var jobKind = batchv1.SchemeGroupVersion.WithKind("Job")
+
+// launchConfiguration is the apply configuration of a FluxSetup that has nothing but its launch.
+type launchConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata"`
+
+	Spec struct {
+		Launch v1alpha1.Launch `json:"launch"`
+	} `json:"spec"`
+}
+
+// IsApplyConfiguration marks it as one.
+func (*launchConfiguration) IsApplyConfiguration() {}
+
+// desiredLaunch is accepted only if the FluxSetup is still as it was read.
+func desiredLaunch(setup *v1alpha1.FluxSetup, launch v1alpha1.Launch) *launchConfiguration {
+	configuration := &launchConfiguration{
+		TypeMetaApplyConfiguration: *metav1ac.TypeMeta().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("FluxSetup"),
+		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(setup.Name).WithNamespace(setup.Namespace).
+			WithUID(setup.UID).WithResourceVersion(setup.ResourceVersion),
+	}
+	configuration.Spec.Launch = launch
+	return configuration
+}
+
+// desiredService gives each rank its DNS name, before the rank is ready: it is ready only when it has been found. Its name
+// is that of the FluxSetup, whatever the attempt: hosts are NAME-ATTEMPT-RANK.NAME.NAMESPACE.svc. It selects by our own
+// labels, not by the name of the Job, so that it finds the pods of a Job that an older operator has named otherwise; and
+// only those of the present attempt, so that no other pod is in its endpoints.
 func desiredService(setup *v1alpha1.FluxSetup) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(setup.Name, setup.Namespace).
-		WithLabels(childLabels(setup)).
+		WithLabels(dependentLabels(setup)).
 		WithOwnerReferences(metav1ac.OwnerReference().
 			WithAPIVersion(v1alpha1.GroupVersion.String()).
 			WithKind("FluxSetup").
@@ -110,7 +141,7 @@ func desiredService(setup *v1alpha1.FluxSetup) *corev1ac.ServiceApplyConfigurati
 		WithSpec(corev1ac.ServiceSpec().
 			WithClusterIP(corev1.ClusterIPNone).
 			WithPublishNotReadyAddresses(true).
-			WithSelector(map[string]string{batchv1.JobNameLabel: setup.Name}).
+			WithSelector(attemptLabels(setup)).
 			WithPorts(corev1ac.ServicePort().
 				WithName(portName).
 				WithProtocol(corev1.ProtocolTCP).
@@ -118,13 +149,14 @@ func desiredService(setup *v1alpha1.FluxSetup) *corev1ac.ServiceApplyConfigurati
 				WithTargetPort(intstr.FromString(portName))))
 }
 
-// desiredJob is the Job of the present attempt. Its index is the rank. No pod is ever replaced: a broker cannot
-// come back to an instance that has lost it, so the whole attempt fails. It succeeds when rank 0 does: the others
-// end with 0 whatever the command does.
+// desiredJob is the Job of the present attempt, suspended until it is recorded. Its index is the rank. No pod is ever
+// replaced: a broker cannot come back to an instance that has lost it, so the whole attempt fails. It succeeds when rank
+// 0 does: the others end with 0 whatever the command does.
 func desiredJob(setup *v1alpha1.FluxSetup) *batchv1.Job {
 	job := &batchv1.Job{
-		ObjectMeta: childMeta(setup),
+		ObjectMeta: attemptMeta(setup, setup, v1alpha1.GroupVersion.WithKind("FluxSetup")),
 		Spec: batchv1.JobSpec{
+			Suspend:               new(true),
 			Completions:           new(setup.Spec.Size),
 			Parallelism:           new(setup.Spec.Size),
 			CompletionMode:        new(batchv1.IndexedCompletion),
@@ -134,12 +166,11 @@ func desiredJob(setup *v1alpha1.FluxSetup) *batchv1.Job {
 			Template:              desiredPod(setup),
 		},
 	}
-	job.Labels = attemptLabels(setup)
-	job.Annotations = map[string]string{annotationNonce: setup.Spec.Launch.Nonce}
+	job.Annotations = map[string]string{annotationStarted: "false", annotationConfigHash: clusterOf(setup).Hash()}
 	return job
 }
 
-// desiredPod is what all ranks are: which one it is, a pod hears from the Job controller.
+// desiredPod is the same for all ranks: the Job controller sets the index of each pod.
 func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
 	given := setup.Spec.Template.DeepCopy()
 	labels := map[string]string{}
@@ -148,7 +179,6 @@ func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: given.Annotations},
 		Spec: corev1.PodSpec{
-			// The names of ranks are NAME-RANK.NAME.NAMESPACE.svc.
 			Subdomain:     setup.Name,
 			RestartPolicy: corev1.RestartPolicyNever,
 			// Followers ignore the request to end when their leader is gone.
@@ -159,9 +189,9 @@ func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
 			Volumes: append([]corev1.Volume{
 				{Name: volumeDir, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 				{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-					LocalObjectReference: corev1.LocalObjectReference{Name: setup.Name},
+					LocalObjectReference: corev1.LocalObjectReference{Name: jobName(setup)},
 				}}},
-				{Name: volumeSecret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: setup.Name}}},
+				{Name: volumeSecret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: jobName(setup)}}},
 			}, given.Volumes...),
 			NodeSelector:       given.NodeSelector,
 			Tolerations:        given.Tolerations,

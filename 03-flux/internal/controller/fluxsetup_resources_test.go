@@ -53,7 +53,7 @@ func fullFlux() *v1alpha1.Flux {
 func launchedSetup(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 	setup := firstSetup(flux)
 	setup.UID = "2"
-	setup.Spec.Launch = &v1alpha1.Launch{Attempt: setup.Spec.Attempt, Nonce: "nonce"}
+	setup.Spec.Launch = &v1alpha1.Launch{Attempt: setup.Spec.Attempt}
 	return setup
 }
 
@@ -85,6 +85,8 @@ func TestDesiredJobKeepsTheContract(t *testing.T) {
 	g.Expect(job.Spec.SuccessPolicy.Rules[0].SucceededCount).To(BeNil())
 	g.Expect(job.Spec.Completions).To(Equal(job.Spec.Parallelism), "all ranks at once")
 	g.Expect(job.Spec.CompletionMode).To(HaveValue(Equal(batchv1.IndexedCompletion)))
+	g.Expect(job.Spec.Suspend).To(HaveValue(BeTrue()), "nothing runs before it is recorded")
+	g.Expect(started(job)).To(BeFalse())
 
 	pod := job.Spec.Template
 	g.Expect(pod.Labels).To(HaveKeyWithValue(labelManagedBy, managedBy), "the cache finds it by that")
@@ -100,10 +102,15 @@ func TestDesiredFiles(t *testing.T) {
 	g := NewWithT(t)
 	setup := launchedSetup(fullFlux())
 	cluster := broker.Cluster{
-		Name: "bees", Namespace: "hive", Size: 4, MinSize: 2, Tasks: 8, Cores: 4, Port: 8050, LogLevel: 3, ConnectTimeout: "5s", Argv: setup.Spec.Command,
+		Name: "bees-1", Service: "bees", Namespace: "hive", Size: 4, MinSize: 2, Tasks: 8, Cores: 4, Port: 8050, LogLevel: 3, ConnectTimeout: "5s", Argv: setup.Spec.Command,
 	}
 	g.Expect(clusterOf(setup)).To(Equal(cluster))
-	configMap := desiredConfigMap(setup)
+	job := desiredJob(setup)
+	job.UID = "3"
+	configMap := desiredConfigMap(setup, job)
+	g.Expect(configMap.Name).To(Equal("bees-1"))
+	g.Expect(metav1.IsControlledBy(configMap, job)).To(BeTrue(), "it goes with the Job")
+	g.Expect(job.Annotations).To(HaveKeyWithValue(annotationConfigHash, cluster.Hash()))
 	g.Expect(configMap.Data).To(Equal(map[string]string{
 		"broker.toml": cluster.Config(), "entrypoint.sh": cluster.Entrypoint(), "command.sh": cluster.Command(),
 	}))
@@ -111,12 +118,17 @@ func TestDesiredFiles(t *testing.T) {
 	setup.Spec.Mode = v1alpha1.ModeLauncher
 	g.Expect(clusterOf(setup).Launcher).To(BeTrue())
 
-	secret := desiredSecret(setup, []byte("certificate"))
+	secret := desiredSecret(setup, job, []byte("certificate"))
+	g.Expect(secret.Name).To(Equal("bees-1"))
+	g.Expect(metav1.IsControlledBy(secret, job)).To(BeTrue(), "it goes with the Job")
 	g.Expect(secret.Data).To(Equal(map[string][]byte{"curve.cert": []byte("certificate")}))
 
 	service := desiredService(setup)
 	g.Expect(service.Spec.ClusterIP).To(HaveValue(Equal(corev1.ClusterIPNone)))
 	g.Expect(service.Spec.PublishNotReadyAddresses).To(HaveValue(BeTrue()), "a rank is ready only when it has been found")
-	g.Expect(service.Spec.Selector).To(Equal(map[string]string{"batch.kubernetes.io/job-name": "bees"}))
+	g.Expect(service.Spec.Selector).To(Equal(attemptLabels(setup)))
+	for key, value := range service.Spec.Selector {
+		g.Expect(job.Spec.Template.Labels).To(HaveKeyWithValue(key, value))
+	}
 	g.Expect(service.OwnerReferences[0].UID).To(HaveValue(Equal(setup.UID)))
 }

@@ -1,8 +1,8 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,79 +15,77 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// setupFacts are what one pass saw of the world. They are all that the status is made from.
-type setupFacts struct {
+// setupObservation is what one reconciliation of a FluxSetup observed. It is all that the status is computed from.
+type setupObservation struct {
 	now time.Time
-	// unowned: no Flux owns the FluxSetup.
-	unowned bool
+	// notOwned: no Flux owns the FluxSetup.
+	notOwned bool
 	// cleared: it is suspended, and nothing is left.
 	cleared bool
-	// waiting is what of an earlier attempt is still there; "" if nothing is.
+	// waiting is what of another attempt still exists; "" if nothing does.
 	waiting string
-	// refused is why something could not be made; nil if all could.
-	refused *refusedError
-	// lost: there was a Job for the attempt, and it is gone.
+	// lost: the Job of the attempt was recorded, and is gone.
 	lost bool
 	// job is the Job of the attempt; nil if there is none.
 	job *batchv1.Job
 	// pods are those of the Job.
 	pods []corev1.Pod
-	// last is what is known of pods that have ended.
-	last lastSeen
+	// ends is what is known of pods that have ended.
+	ends jobTerminations
+	// failure is why something could not be created or read; nil if nothing failed.
+	failure *failure
 }
 
-// setupStatus is the status that the facts amount to, and when to look again at what no event announces; 0 if
-// there is no such thing. What it takes from the old status is what does not change any more in an attempt: its
-// end, and that the quorum was reached. A broker whose kubelet starts again is not ready for a moment, and the
-// work goes on.
-func setupStatus(setup *v1alpha1.FluxSetup, seen setupFacts) (v1alpha1.FluxSetupStatus, time.Duration) {
+// setupStatus is the status that the observation amounts to, and when to reconcile again for what no event announces; 0
+// if there is no such thing. What it takes from the old status is what does not change any more in an attempt: its end,
+// that the quorum was reached, and the hash of its files. A broker whose kubelet restarts is not ready for a moment, and
+// the work goes on.
+func setupStatus(setup *v1alpha1.FluxSetup, observed setupObservation) (v1alpha1.FluxSetupStatus, time.Duration) {
 	status := *setup.Status.DeepCopy()
 	if !current(setup) {
 		status = v1alpha1.FluxSetupStatus{Conditions: slices.DeleteFunc(status.Conditions, ofOneAttempt)}
 	}
 	status.ObservedGeneration, status.Attempt = setup.Generation, setup.Spec.Attempt
 	set := func(condition metav1.Condition) {
-		condition.Message = clip(condition.Message)
-		condition.LastTransitionTime = metav1.NewTime(seen.now)
-		apimeta.SetStatusCondition(&status.Conditions, condition)
+		condition.ObservedGeneration = setup.Generation
+		condition.LastTransitionTime = metav1.NewTime(observed.now)
+		setCondition(&status.Conditions, condition)
 	}
 
 	var wait time.Duration
-	set(acceptedCondition(seen))
+	set(acceptedCondition(observed))
 	switch {
 	// 1. It is not acted on.
-	case seen.unowned:
-		set(configuredCondition(setup, seen))
-		set(quorumCondition(setup, seen, nil))
+	case observed.notOwned:
+		set(configuredCondition(setup, observed))
+		set(quorumCondition(setup, observed, nil))
 		status.ReadyRanks = 0
-	// 2. The attempt is over. What was seen of it stays.
+	// 2. The attempt is over. What was observed of it stays.
 	case over(setup):
-		addLastWords(&status, seen.last.leader)
+		addTermination(&status, observed.ends.leader)
 		if setup.Spec.Suspend {
-			set(configuredCondition(setup, seen))
+			set(configuredCondition(setup, observed))
 			status.LeaderPod = ""
 		}
 	// 3. It is under way.
 	default:
-		reached := trueCondition(status.Conditions, v1alpha1.ConditionQuorumReached) != nil || workBegan(setup, seen)
+		reached := trueCondition(status.Conditions, v1alpha1.ConditionQuorumReached) != nil || workBegan(setup, observed)
 		var end *setupEnd
-		end, wait = endOfAttempt(setup, seen, reached)
-		set(configuredCondition(setup, seen))
-		if reached && (!setup.Spec.Suspend || seen.job != nil) {
+		end, wait = endOfAttempt(setup, observed, reached)
+		set(configuredCondition(setup, observed))
+		if reached && (!setup.Spec.Suspend || observed.job != nil) {
 			set(quorumReached)
 		} else {
-			set(quorumCondition(setup, seen, end))
+			set(quorumCondition(setup, observed, end))
 		}
-		countRanks(&status, setup, seen, end != nil)
+		countRanks(&status, setup, observed, end != nil)
 		if end != nil {
 			set(metav1.Condition{Type: end.kind, Status: metav1.ConditionTrue, Reason: end.reason, Message: end.message})
 			status.ExitCode = end.exitCode
-		} else if seen.refused != nil && seen.refused.untold {
-			wait = soonest(wait, refusalRetry)
 		}
 	}
-	if !seen.unowned {
-		status.ConfigHash = clusterOf(setup).Hash()
+	if observed.job != nil && observed.job.Annotations[annotationConfigHash] != "" {
+		status.ConfigHash = observed.job.Annotations[annotationConfigHash]
 	}
 	for i := range status.Conditions {
 		status.Conditions[i].ObservedGeneration = setup.Generation
@@ -95,7 +93,7 @@ func setupStatus(setup *v1alpha1.FluxSetup, seen setupFacts) (v1alpha1.FluxSetup
 	return status, wait
 }
 
-// ofOneAttempt tells which conditions a new attempt begins without.
+// ofOneAttempt tells which conditions are removed when a new attempt begins.
 func ofOneAttempt(condition metav1.Condition) bool {
 	switch condition.Type {
 	case v1alpha1.ConditionQuorumReached, v1alpha1.ConditionComplete, v1alpha1.ConditionFailed:
@@ -105,8 +103,8 @@ func ofOneAttempt(condition metav1.Condition) bool {
 }
 
 // acceptedCondition decides the condition Accepted.
-func acceptedCondition(seen setupFacts) metav1.Condition {
-	if seen.unowned {
+func acceptedCondition(observed setupObservation) metav1.Condition {
+	if observed.notOwned {
 		return notOwned(v1alpha1.ConditionAccepted)
 	}
 	return metav1.Condition{
@@ -118,32 +116,31 @@ func acceptedCondition(seen setupFacts) metav1.Condition {
 func notOwned(kind string) metav1.Condition {
 	return metav1.Condition{
 		Type: kind, Status: metav1.ConditionFalse,
-		Reason: v1alpha1.ReasonNotOwned, Message: "no Flux of its name owns it: nothing is made for it. Make a Flux instead",
+		Reason: v1alpha1.ReasonNotOwned, Message: "no Flux of its name owns it: nothing is created for it. Create a Flux instead",
 	}
 }
 
-// configuredCondition decides the condition Configured: the first case that holds is the one that stands in the
-// way.
-func configuredCondition(setup *v1alpha1.FluxSetup, seen setupFacts) metav1.Condition {
+// configuredCondition decides the condition Configured: the first case that holds is the one that is in the way.
+func configuredCondition(setup *v1alpha1.FluxSetup, observed setupObservation) metav1.Condition {
 	configured := metav1.Condition{Type: v1alpha1.ConditionConfigured, Status: metav1.ConditionFalse}
 	switch {
-	case seen.unowned:
+	case observed.notOwned:
 		return notOwned(v1alpha1.ConditionConfigured)
-	case seen.cleared:
+	case observed.cleared:
 		configured.Reason, configured.Message = v1alpha1.ReasonSuspended, "suspended: nothing is left"
+	case observed.failure != nil:
+		configured.Reason, configured.Message = observed.failure.reason, observed.failure.message
 	case setup.Spec.Suspend:
 		configured.Reason, configured.Message = v1alpha1.ReasonSuspending, "waiting for all pods to end"
-	case seen.lost:
-		configured.Reason, configured.Message = v1alpha1.ReasonJobLost, "Job "+setup.Name+" is gone"
-	case seen.refused != nil:
-		configured.Reason, configured.Message = seen.refused.reason, seen.refused.message
-	case seen.waiting != "":
+	case observed.lost:
+		configured.Reason, configured.Message = v1alpha1.ReasonJobLost, "the Job of the attempt is gone"
+	case observed.waiting != "":
 		configured.Reason, configured.Message = v1alpha1.ReasonWaitingForPods, "waiting for what is left of an earlier attempt to end"
-	case seen.job == nil:
-		configured.Reason, configured.Message = v1alpha1.ReasonStarting, "there is no Job yet"
+	case observed.job == nil || !started(observed.job):
+		configured.Reason, configured.Message = v1alpha1.ReasonStarting, "the Job is not started yet"
 	default:
 		configured.Status = metav1.ConditionTrue
-		configured.Reason, configured.Message = v1alpha1.ReasonConfigured, "Secret, ConfigMap, Service and Job are there"
+		configured.Reason, configured.Message = v1alpha1.ReasonConfigured, "the Job was started, with all that it needs"
 	}
 	return configured
 }
@@ -153,34 +150,34 @@ var quorumReached = metav1.Condition{
 	Reason: v1alpha1.ReasonQuorumReached, Message: "enough brokers have found each other, and the work has begun",
 }
 
-// quorumCondition decides the condition QuorumReached where rank 0 does not say that it is. A trouble that keeps
-// the brokers from starting is told as long as it lasts, and not only when it has lasted too long.
-func quorumCondition(setup *v1alpha1.FluxSetup, seen setupFacts, end *setupEnd) metav1.Condition {
+// quorumCondition decides the condition QuorumReached where rank 0 does not say that it is. What keeps the brokers from
+// starting is reported as long as it lasts, and not only when it has lasted too long.
+func quorumCondition(setup *v1alpha1.FluxSetup, observed setupObservation, end *setupEnd) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionQuorumReached, Status: metav1.ConditionFalse}
 	switch {
-	case seen.unowned:
+	case observed.notOwned:
 		return notOwned(v1alpha1.ConditionQuorumReached)
 	case end != nil && end.kind == v1alpha1.ConditionComplete:
 		// A short command is over before the kubelet has looked for the sign that it runs.
 		return quorumReached
 	case end != nil:
-		condition.Reason, condition.Message = v1alpha1.ReasonFinished, "the work ended before it was seen to begin"
-	case seen.cleared:
+		condition.Reason, condition.Message = v1alpha1.ReasonFinished, "the work ended before it was observed to begin"
+	case observed.cleared:
 		condition.Reason, condition.Message = v1alpha1.ReasonSuspended, "suspended: nothing is left"
 	case setup.Spec.Suspend:
 		condition.Reason, condition.Message = v1alpha1.ReasonSuspending, "waiting for all pods to end"
 	default:
 		condition.Reason, condition.Message = v1alpha1.ReasonStarting, "waiting for enough brokers to find each other"
-		if trouble := startTrouble(setup, seen.pods, false); trouble != nil {
-			condition.Reason, condition.Message = trouble.reason, trouble.message
+		if failure := startFailureOf(setup, observed.pods, false); failure != nil {
+			condition.Reason, condition.Message = failure.reason, failure.message
 		}
 	}
 	return condition
 }
 
 // workBegan tells whether rank 0 says that the quorum was reached: it is ready, or was once.
-func workBegan(setup *v1alpha1.FluxSetup, seen setupFacts) bool {
-	leader := byRank(seen.pods, setup.Spec.Size)[0]
+func workBegan(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
+	leader := byRank(observed.pods, setup.Spec.Size)[0]
 	if leader == nil {
 		return false
 	}
@@ -189,13 +186,17 @@ func workBegan(setup *v1alpha1.FluxSetup, seen setupFacts) bool {
 }
 
 // countRanks counts the brokers that are ready, none of an attempt that is over, and names the leader.
-func countRanks(status *v1alpha1.FluxSetupStatus, setup *v1alpha1.FluxSetup, seen setupFacts, ended bool) {
+func countRanks(status *v1alpha1.FluxSetupStatus, setup *v1alpha1.FluxSetup, observed setupObservation, ended bool) {
+	if observed.job == nil && observed.failure != nil && recorded(setup) {
+		// The Job could not be read: what was observed before is the best there is.
+		return
+	}
 	status.ReadyRanks = 0
-	if seen.job == nil {
+	if observed.job == nil {
 		status.LeaderPod = ""
 		return
 	}
-	ranks := byRank(seen.pods, setup.Spec.Size)
+	ranks := byRank(observed.pods, setup.Spec.Size)
 	for _, pod := range ranks {
 		if !ended && isReady(pod) {
 			status.ReadyRanks++
@@ -204,12 +205,12 @@ func countRanks(status *v1alpha1.FluxSetupStatus, setup *v1alpha1.FluxSetup, see
 	switch {
 	case ranks[0] != nil:
 		status.LeaderPod = ranks[0].Name
-	case seen.last.leader != nil:
-		status.LeaderPod = seen.last.leader.pod
+	case observed.ends.leader != nil:
+		status.LeaderPod = observed.ends.leader.pod
 	}
 }
 
-// onlyProgress tells whether two statuses differ in nothing but how far the start has got.
+// onlyProgress tells whether two statuses differ only in how far the start has got.
 func onlyProgress(status, before v1alpha1.FluxSetupStatus) bool {
 	neutral := func(status v1alpha1.FluxSetupStatus) v1alpha1.FluxSetupStatus {
 		status = *status.DeepCopy()
@@ -223,13 +224,14 @@ func onlyProgress(status, before v1alpha1.FluxSetupStatus) bool {
 	return apiequality.Semantic.DeepEqual(neutral(status), neutral(before))
 }
 
-// maxMessage is how long, in bytes, a condition's message may be: no page of a log, and no object that the API
-// server has not liked.
-const maxMessage = 8 << 10
-
-func clip(message string) string {
-	if len(message) > maxMessage {
-		message = message[:maxMessage] + "…"
+// setupTransitions are the changes of conditions that are logged.
+func setupTransitions(before, after v1alpha1.FluxSetupStatus) []transition {
+	var all []transition
+	for _, is := range after.Conditions {
+		was := conditionOf(before.Conditions, is.Type)
+		if was.Status != is.Status || was.Reason != is.Reason {
+			all = append(all, transition{reason: is.Reason, message: fmt.Sprintf("attempt %d: %s is %s: %s", after.Attempt, is.Type, is.Status, is.Message)})
+		}
 	}
-	return strings.ToValidUTF8(message, "\uFFFD")
+	return all
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +24,7 @@ func failedJob(reason string) *batchv1.Job {
 
 func TestEndOfAFailedJob(t *testing.T) {
 	t.Parallel()
-	const unseen = "; LogUnavailable: nobody saw rank 0 end"
+	const unseen = "; LogUnavailable: the end of rank 0 was not observed"
 	for name, test := range map[string]struct {
 		job              string
 		leader, follower []func(*corev1.Pod)
@@ -44,7 +43,7 @@ func TestEndOfAFailedJob(t *testing.T) {
 			leader:   []func(*corev1.Pod){terminated(143, 11), deleted(10), because("Error", "node failure")},
 			follower: []func(*corev1.Pod){terminated(137, 8), because("OOMKilled", "")},
 			reason:   v1alpha1.ReasonBrokerFailed, exitCode: new(int32(143)),
-			message: "rank 1 (pod bees-1) ended with exit code 137 (OOMKilled); rank 0 (pod bees-0) ended with exit code 143, as it was deleted: node failure",
+			message: "rank 1 (pod bees-1) ended with exit code 137 (OOMKilled); rank 0 (pod bees-0) ended with exit code 143, because it was deleted: node failure",
 		},
 		"the leader does not start": {
 			leader: []func(*corev1.Pod){terminated(128, 9), because("StartError", "no /bin/sh")},
@@ -58,23 +57,23 @@ func TestEndOfAFailedJob(t *testing.T) {
 			leader:   []func(*corev1.Pod){terminated(143, 11), deleted(10)},
 			follower: []func(*corev1.Pod){terminated(128, 8), because("StartError", "no /bin/sh")},
 			reason:   v1alpha1.ReasonPodNotStarted, exitCode: new(int32(143)),
-			message: "rank 1 (pod bees-1) did not start (StartError): no /bin/sh; rank 0 (pod bees-0) ended with exit code 143, as it was deleted",
+			message: "rank 1 (pod bees-1) did not start (StartError): no /bin/sh; rank 0 (pod bees-0) ended with exit code 143, because it was deleted",
 		},
 		"nobody saw anything": {
-			reason: v1alpha1.ReasonBrokerFailed, message: "a broker was lost, and nobody saw which: so it says" + unseen,
+			reason: v1alpha1.ReasonBrokerFailed, message: "a broker was lost, and it was not observed which: so it says" + unseen,
 		},
 		"the deadline": {
 			job:    batchv1.JobReasonDeadlineExceeded,
 			leader: []func(*corev1.Pod){terminated(143, 11), deleted(10)},
 			reason: v1alpha1.ReasonDeadlineExceeded, exitCode: new(int32(143)),
-			message: "activeDeadlineSeconds (600) are over; rank 0 (pod bees-0) ended with exit code 143, as it was deleted",
+			message: "activeDeadlineSeconds (600) was exceeded; rank 0 (pod bees-0) ended with exit code 143, because it was deleted",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			seen := setupFacts{now: second(30), job: failedJob(test.job), last: endsOf(test.leader, test.follower)}
-			end, wait := endOfAttempt(launchedSetup(fullFlux()), seen, true)
+			observed := setupObservation{now: second(30), job: failedJob(test.job), ends: endsOf(test.leader, test.follower)}
+			end, wait := endOfAttempt(launchedSetup(fullFlux()), observed, true)
 			g.Expect(wait).To(BeZero())
 			g.Expect(end.kind).To(Equal(v1alpha1.ConditionFailed))
 			g.Expect(end.reason).To(Equal(test.reason))
@@ -85,8 +84,8 @@ func TestEndOfAFailedJob(t *testing.T) {
 }
 
 // endsOf is what is known of a leader and of a follower, either of which may be unknown.
-func endsOf(leader, follower []func(*corev1.Pod)) lastSeen {
-	var seen lastSeen
+func endsOf(leader, follower []func(*corev1.Pod)) jobTerminations {
+	var seen jobTerminations
 	for rank, steps := range map[string][]func(*corev1.Pod){"0": leader, "1": follower} {
 		if steps != nil {
 			pod := rankPod(rank, steps...)
@@ -101,21 +100,21 @@ func TestLeaderIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	leader := rankPod("0", makeReady, deleted(10))
-	seen := setupFacts{now: second(12), job: failedJob(batchv1.JobReasonBackoffLimitExceeded)}
-	seen.last.note(endOfPod(&leader, false), false)
-	end, wait := endOfAttempt(launchedSetup(fullFlux()), seen, true)
+	observed := setupObservation{now: second(12), job: failedJob(batchv1.JobReasonBackoffLimitExceeded)}
+	observed.ends.note(endOfPod(&leader, false), false)
+	end, wait := endOfAttempt(launchedSetup(fullFlux()), observed, true)
 	g.Expect(end).To(BeNil())
 	g.Expect(wait).To(Equal(13 * time.Second))
-	seen.now = second(25)
-	end, _ = endOfAttempt(launchedSetup(fullFlux()), seen, true)
+	observed.now = second(25)
+	end, _ = endOfAttempt(launchedSetup(fullFlux()), observed, true)
 	g.Expect(end.message).To(ContainSubstring(v1alpha1.LogUnavailable))
 
 	// It was only late: what it said is added, and stays.
 	status := v1alpha1.FluxSetupStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionFailed, Message: "lost; " + v1alpha1.LogUnavailable + ": nobody saw"}}}
 	makeTerminated(&leader, 143, "at last", second(26))
 	for range 2 {
-		addLastWords(&status, endOfPod(&leader, false))
-		g.Expect(status.Conditions[0].Message).To(Equal("lost; rank 0 (pod bees-0) ended with exit code 143, as it was deleted: at last"))
+		addTermination(&status, endOfPod(&leader, false))
+		g.Expect(status.Conditions[0].Message).To(Equal("lost; rank 0 (pod bees-0) ended with exit code 143, because it was deleted: at last"))
 		g.Expect(status.ExitCode).To(HaveValue(Equal(int32(143))))
 	}
 }
@@ -141,15 +140,4 @@ func TestOnlyProgress(t *testing.T) {
 		test.change(&after)
 		g.Expect(onlyProgress(after, before)).To(Equal(test.only), name)
 	}
-}
-
-// A message that is too long, or no text, would keep the status from being written for ever.
-func TestMessagesCanBeWritten(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	g.Expect(clip("short")).To(Equal("short"))
-	long := clip(strings.Repeat("\U0001F41D", maxMessage))
-	g.Expect(len(long)).To(BeNumerically("<=", maxMessage+len("…")))
-	g.Expect(long).To(HaveSuffix("\U0001F41D…"))
-	g.Expect(clip("a\xffb")).To(Equal("a\uFFFDb"))
 }

@@ -2,15 +2,16 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +27,6 @@ type bees struct {
 	t          *testing.T
 	flux       *v1alpha1.Flux
 	reconciler *FluxSetupReconciler
-	nonces     int
 }
 
 // newBees makes a Flux and its FluxSetup. Its clock shows the API server's time.
@@ -46,13 +46,7 @@ func fluxOf(size int32) v1alpha1.FluxSpec {
 }
 
 func (b *bees) newReconciler(c client.Client) *FluxSetupReconciler {
-	r := NewFluxSetupReconciler(c, b.client)
-	r.Clock = b.clock
-	r.NewNonce = func() string {
-		b.nonces++
-		return fmt.Sprintf("nonce-%d", b.nonces)
-	}
-	return r
+	return NewFluxSetupReconciler(c, b.client, b.clock)
 }
 
 func (b *bees) makeFlux(spec v1alpha1.FluxSpec) *v1alpha1.Flux {
@@ -109,9 +103,39 @@ func (b *bees) setup() *v1alpha1.FluxSetup {
 	return fetch[v1alpha1.FluxSetup](b)
 }
 
+// jobs are all Jobs of the namespace, by name. The order is that of the attempts.
+func (b *bees) jobs() []batchv1.Job {
+	b.t.Helper()
+	var jobs batchv1.JobList
+	b.Expect(b.client.List(b.ctx, &jobs, client.InNamespace(b.namespace))).To(Succeed())
+	return jobs.Items
+}
+
+// job is the Job of the newest attempt that has one; nil if there is none.
 func (b *bees) job() *batchv1.Job {
 	b.t.Helper()
-	return fetch[batchv1.Job](b)
+	return last(b.jobs())
+}
+
+func (b *bees) configMap() *corev1.ConfigMap {
+	b.t.Helper()
+	var configMaps corev1.ConfigMapList
+	b.Expect(b.client.List(b.ctx, &configMaps, client.InNamespace(b.namespace))).To(Succeed())
+	return last(configMaps.Items)
+}
+
+func (b *bees) secret() *corev1.Secret {
+	b.t.Helper()
+	var secrets corev1.SecretList
+	b.Expect(b.client.List(b.ctx, &secrets, client.InNamespace(b.namespace))).To(Succeed())
+	return last(secrets.Items)
+}
+
+func last[T any](items []T) *T {
+	if len(items) == 0 {
+		return nil
+	}
+	return &items[len(items)-1]
 }
 
 // fetch returns the object "bees" of one kind; nil if there is none.
@@ -120,8 +144,16 @@ func fetch[T any, O interface {
 	client.Object
 }](b *bees) O {
 	b.t.Helper()
+	return fetchNamed[T, O](b, "bees")
+}
+
+func fetchNamed[T any, O interface {
+	*T
+	client.Object
+}](b *bees, name string) O {
+	b.t.Helper()
 	object := O(new(T))
-	err := b.client.Get(b.ctx, b.key("bees"), object)
+	err := b.client.Get(b.ctx, b.key(name), object)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -163,14 +195,49 @@ func (b *bees) through(funcs interceptor.Funcs) client.Client {
 	return interceptor.NewClient(withWatch, funcs)
 }
 
-// stale is a client whose reads of T show what they showed when it was made.
+// staleJobs is a client whose reads of Jobs show what they showed when it was made.
+func staleJobs(b *bees) client.Client {
+	b.t.Helper()
+	then := b.jobs()
+	return b.through(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			job, ok := object.(*batchv1.Job)
+			if !ok {
+				return c.Get(ctx, key, object, opts...)
+			}
+			for i := range then {
+				if then[i].Name == key.Name {
+					then[i].DeepCopyInto(job)
+					return nil
+				}
+			}
+			return apierrors.NewNotFound(batchv1.Resource("jobs"), key.Name)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			jobs, ok := list.(*batchv1.JobList)
+			if !ok {
+				return c.List(ctx, list, opts...)
+			}
+			var options client.ListOptions
+			options.ApplyOptions(opts)
+			for i := range then {
+				if options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(then[i].Labels)) {
+					jobs.Items = append(jobs.Items, *then[i].DeepCopy())
+				}
+			}
+			return nil
+		},
+	})
+}
+
+// stale is a client whose reads of T, by its name, show what they showed when it was made.
 func stale[T any, O interface {
 	*T
 	client.Object
 	DeepCopyInto(*T)
-}](b *bees) client.Client {
+}](b *bees, name string) client.Client {
 	b.t.Helper()
-	then := fetch[T, O](b)
+	then := fetchNamed[T, O](b, name)
 	return b.through(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 			asked, ok := object.(O)

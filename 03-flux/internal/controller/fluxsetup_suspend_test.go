@@ -52,7 +52,7 @@ func TestSuspendedWhileRunningAndResumed(t *testing.T) {
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	b.Expect(setup.Status.ReadyRanks).To(BeZero())
 	b.Expect(b.job().Finalizers).To(ContainElement(metav1.FinalizerDeleteDependents), "the pods go first")
-	b.Expect(fetch[corev1.Secret](b)).NotTo(BeNil(), "the brokers may still look at it")
+	b.Expect(b.secret()).NotTo(BeNil(), "the brokers may still look at it")
 
 	// The end of the pods is what was asked for, and no failure.
 	b.deletePod(1)
@@ -108,7 +108,7 @@ func TestEndInTheSecondOfASuspensionIsNotLost(t *testing.T) {
 	t.Parallel()
 	b := newBees(t, fluxOf(1))
 	b.running()
-	behind := stale[batchv1.Job](b)
+	behind := staleJobs(b)
 	b.suspend()
 	b.terminate(0, 0, "")
 	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
@@ -139,8 +139,8 @@ func TestTearDownLeavesForeignObjects(t *testing.T) {
 	b.pass()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
 	b.Expect(b.job().ResourceVersion).To(Equal(foreign["Job"].GetResourceVersion()))
-	b.Expect(fetch[corev1.Secret](b).ResourceVersion).To(Equal(foreign["Secret"].GetResourceVersion()))
-	b.Expect(fetch[corev1.ConfigMap](b).ResourceVersion).To(Equal(foreign["ConfigMap"].GetResourceVersion()))
+	b.Expect(b.secret().ResourceVersion).To(Equal(foreign["Secret"].GetResourceVersion()))
+	b.Expect(b.configMap().ResourceVersion).To(Equal(foreign["ConfigMap"].GetResourceVersion()))
 	b.Expect(fetch[corev1.Service](b).ResourceVersion).To(Equal(foreign["Service"].GetResourceVersion()))
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // readinessPace is how often, at most, a status is written for readiness alone. A thousand pods become ready in
-// as many steps, and nobody reads each of them.
+// as many steps, and no user reads each of them.
 const readinessPace = time.Second
 
 // pace remembers when the statuses of objects were last written. Its zero value is ready for use.
@@ -44,4 +44,12 @@ func (p *pace) forget(object types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.last, object)
+}
+
+// soonest is the shorter of two waits, of which 0 is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }

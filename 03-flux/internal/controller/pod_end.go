@@ -21,26 +21,26 @@ type podEnd struct {
 	uid  types.UID
 	rank int32
 
-	// order is its place among the ends that the watch has told, from 1; 0 if it was not the watch that told.
+	// order is its place among the ends that the watch has reported, from 1; 0 if the watch did not report it.
 	order int
-	// at is when it ended or was told to, whichever came first.
+	// at is when it ended or was deleted, whichever came first.
 	at time.Time
-	// deleted is when it was told to end by its deletion; zero if it was not, or had ended before.
+	// deleted is when its deletion was requested; zero if it was not, or had ended before.
 	deleted time.Time
 
-	// over: it is known all there is to know. Else the container is still there.
+	// over: nothing more will be known. Otherwise the container still exists.
 	over bool
-	// exitCode is nil if nobody saw the container end.
+	// exitCode is nil if the kubelet did not report one.
 	exitCode *int32
 	// unstarted: the container never ran.
 	unstarted bool
-	// cause is a word of the kubelet's, such as OOMKilled or Evicted, and detail what it says to it. output is
-	// the end of the container's output.
+	// cause is a reason of the kubelet's, such as OOMKilled or Evicted, and detail its message. output is the end of the
+	// container's output.
 	cause, detail, output string
 }
 
-// endOfPod reads it from a pod: nil if it has not ended and is not about to. gone is set if the pod is deleted:
-// what it does not say now it will never say.
+// endOfPod reads it from a pod: nil if it has not ended and is not being deleted. gone is set if the pod does not exist
+// any more: nothing will be added to it.
 func endOfPod(pod *corev1.Pod, gone bool) *podEnd {
 	end := podEnd{pod: pod.Name, uid: pod.UID, rank: rankOf(pod), over: gone}
 	var finished time.Time
@@ -52,7 +52,7 @@ func endOfPod(pod *corev1.Pod, gone bool) *podEnd {
 		end.over = true
 		end.cause = cmp.Or(pod.Status.Reason, end.cause)
 		end.detail = cmp.Or(strings.TrimSpace(pod.Status.Message), end.detail)
-		// The kubelet refuses a pod, or evicts it, as a whole.
+		// The kubelet rejects a pod, or evicts it, as a whole.
 		end.unstarted = end.unstarted || (brokerStatus(pod) == nil && pod.Status.Reason != "Evicted")
 	}
 	if finished.Unix() <= 0 {
@@ -65,7 +65,7 @@ func endOfPod(pod *corev1.Pod, gone bool) *podEnd {
 	return &end
 }
 
-// date decides when it began to end, and whether it was told to.
+// date decides when it began to end, and whether that was because of its deletion.
 func (e *podEnd) date(pod *corev1.Pod, finished time.Time) {
 	if pod.DeletionTimestamp == nil {
 		e.at = finished
@@ -77,14 +77,14 @@ func (e *podEnd) date(pod *corev1.Pod, finished time.Time) {
 	case e.exitCode == nil || !finished.Before(e.deleted):
 		e.at = e.deleted
 	case grace == 0 && *e.exitCode >= signalled:
-		// The kubelet is done with it, and has set the time anew: it was told to end when it did, or before.
+		// The kubelet is done with it, and has changed the time of the deletion: that was when it ended, or before.
 		e.at, e.deleted = finished, finished
 	default:
 		e.at, e.deleted = finished, time.Time{}
 	}
 }
 
-// read takes over how the container ended.
+// read copies how the container ended.
 func (e *podEnd) read(terminated *corev1.ContainerStateTerminated) {
 	e.over, e.exitCode = true, new(terminated.ExitCode)
 	e.cause, e.output = terminated.Reason, strings.TrimSpace(terminated.Message)
@@ -116,19 +116,19 @@ func (e *podEnd) failed() bool {
 	return e.exitCode == nil || *e.exitCode != 0
 }
 
-// endedLike tells whether both ended by themselves, with the same exit code. A signal is from outside.
+// endedLike tells whether both ended by themselves, with the same exit code. A signal comes from outside.
 func (e *podEnd) endedLike(other *podEnd) bool {
 	return e.exitCode != nil && ptr.Equal(e.exitCode, other.exitCode) && *e.exitCode < signalled
 }
 
-// victim tells whether the pod was deleted when the Job had failed, which is when the Job controller ends all
-// that still runs. What the watch told first was not: nothing had failed by then.
-func (e *podEnd) victim(failedAt time.Time) bool {
+// endedByJob tells whether the pod was deleted when the Job had failed, which is when the Job controller deletes all pods
+// that still run. What the watch reported first was not: nothing had failed by then.
+func (e *podEnd) endedByJob(failedAt time.Time) bool {
 	return !e.deleted.IsZero() && !e.deleted.Before(failedAt) && e.order != 1
 }
 
-// story tells how it ended, with the end of the output.
-func (e *podEnd) story() string {
+// describe says how it ended, with the end of the output.
+func (e *podEnd) describe() string {
 	text := fmt.Sprintf("rank %d (pod %s) ", e.rank, e.pod)
 	switch {
 	case e.unstarted:
@@ -142,7 +142,7 @@ func (e *podEnd) story() string {
 		text += " (" + e.cause + ")"
 	}
 	if !e.deleted.IsZero() {
-		text += ", as it was deleted"
+		text += ", because it was deleted"
 	}
 	parts := []string{text, e.detail, e.output}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")

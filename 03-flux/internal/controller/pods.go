@@ -1,35 +1,20 @@
 package controller
 
 import (
-	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// podsOf lists the pods of one Job from the cache. They are not copied: nobody may change them.
-func (r *FluxSetupReconciler) podsOf(ctx context.Context, setup *v1alpha1.FluxSetup, job types.UID) ([]corev1.Pod, error) {
-	var pods corev1.PodList
-	err := r.List(ctx, &pods, client.InNamespace(setup.Namespace), client.MatchingLabels(podSelector(setup)), client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("listing Pods of FluxSetup %s: %w", setup.Name, err)
-	}
-	ours := make([]corev1.Pod, 0, len(pods.Items))
-	for _, pod := range pods.Items {
-		if owner := metav1.GetControllerOf(&pod); owner != nil && owner.UID == job && rankOf(&pod) >= 0 {
-			ours = append(ours, pod)
-		}
-	}
-	return ours, nil
+// setupOfPod is the name of the FluxSetup that a pod is for. A pod's owner is a Job, so Owns would not find it.
+func setupOfPod(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[labelInstance]}
 }
 
 // rankOf is the rank of a broker's pod: its index in the Job; -1 if it has none.
@@ -70,8 +55,8 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return nil
 }
 
-// brokerStatus is the status of the broker's container; nil if the kubelet has not said anything of it. Others
-// may have been injected.
+// brokerStatus is the status of the broker's container; nil if the kubelet has not reported it. Others may have been
+// injected.
 func brokerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].Name == containerName {
@@ -81,21 +66,28 @@ func brokerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// trouble is what keeps a broker from starting.
-type trouble struct {
-	// urgency orders troubles: that with the least is told.
+// hasEnded tells whether a broker's pod has ended, or is being deleted.
+func hasEnded(pod *corev1.Pod) bool {
+	status := brokerStatus(pod)
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded ||
+		(status != nil && status.State.Terminated != nil)
+}
+
+// startFailure is why a broker does not start, as the kubelet or the scheduler says. Of several the one with the lowest
+// urgency is reported, then that of the lowest rank.
+type startFailure struct {
 	urgency int
-	// lasting: it is a trouble at any time. Others are, only when the time for the start is over.
+	// lasting: it is a failure at any time. Others are, only when the time to start has expired.
 	lasting         bool
 	reason, message string
 }
 
-// startTrouble is the most telling reason why the quorum is not reached; nil if there is none yet. late is set
-// when the time for the start is over: then there is always one.
-func startTrouble(setup *v1alpha1.FluxSetup, pods []corev1.Pod, late bool) *trouble {
-	var worst *trouble
+// startFailureOf is the most telling reason why the quorum is not reached; nil if there is none yet. late is set when the
+// time to start has expired: then there is always one.
+func startFailureOf(setup *v1alpha1.FluxSetup, pods []corev1.Pod, late bool) *startFailure {
+	var worst *startFailure
 	for rank, pod := range byRank(pods, setup.Spec.Size) {
-		one := troubleOf(setup, rank, pod)
+		one := failureOfPod(setup, rank, pod)
 		if one == nil || (!one.lasting && !late) || (worst != nil && one.urgency >= worst.urgency) {
 			continue
 		}
@@ -107,7 +99,7 @@ func startTrouble(setup *v1alpha1.FluxSetup, pods []corev1.Pod, late bool) *trou
 		worst = one
 	}
 	if worst == nil && late {
-		return &trouble{
+		return &startFailure{
 			reason:  v1alpha1.ReasonQuorumNotReached,
 			message: fmt.Sprintf("all brokers run, and rank 0 has not found %d of them", setup.Spec.MinSize),
 		}
@@ -115,62 +107,33 @@ func startTrouble(setup *v1alpha1.FluxSetup, pods []corev1.Pod, late bool) *trou
 	return worst
 }
 
-// troubleOf is what keeps one broker from starting; nil if nothing does.
-func troubleOf(setup *v1alpha1.FluxSetup, rank int, pod *corev1.Pod) *trouble {
+// failureOfPod is why one broker does not start; nil if there is no reason.
+func failureOfPod(setup *v1alpha1.FluxSetup, rank int, pod *corev1.Pod) *startFailure {
 	if pod == nil {
-		return &trouble{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: fmt.Sprintf("there is no pod; the Events of Job %s may say why", setup.Name)}
+		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: fmt.Sprintf("there is no pod; the Events of Job %s may say why", jobName(setup))}
 	}
 	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
-		return &trouble{urgency: 1, lasting: true, reason: v1alpha1.ReasonUnschedulable, message: scheduled.Message}
+		return &startFailure{urgency: 1, lasting: true, reason: v1alpha1.ReasonUnschedulable, message: scheduled.Message}
 	}
 	status := brokerStatus(pod)
 	switch {
 	case isReady(pod):
 		return nil
-	case endOfPod(pod, false) != nil:
-		return &trouble{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "it has ended, and the quorum was not reached"}
+	case hasEnded(pod):
+		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "it has ended, and the quorum was not reached"}
 	case status == nil || (status.State.Waiting == nil && status.State.Running == nil):
-		return &trouble{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "the kubelet has not started it"}
+		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "the kubelet has not started it"}
 	case status.State.Running != nil && rank == 0:
-		// It is ready when the quorum is reached: the trouble is elsewhere.
+		// It is ready when the quorum is reached: the reason is another rank.
 		return nil
 	case status.State.Running != nil:
-		return &trouble{urgency: 4, reason: v1alpha1.ReasonQuorumNotReached, message: "it runs, and is not ready"}
+		return &startFailure{urgency: 4, reason: v1alpha1.ReasonQuorumNotReached, message: "it runs, and is not ready"}
 	}
 	waiting := status.State.Waiting
 	if pullReasons[waiting.Reason] {
-		return &trouble{urgency: 0, lasting: true, reason: v1alpha1.ReasonImageNotPulled, message: normalisePullMessage(status.Image, waiting.Message)}
+		return &startFailure{urgency: 0, lasting: true, reason: v1alpha1.ReasonImageNotPulled, message: pullMessage(status.Image, waiting.Message)}
 	}
 	message := strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
 	lasting := waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing"
-	return &trouble{urgency: 2, lasting: lasting, reason: v1alpha1.ReasonPodNotStarted, message: message}
-}
-
-// pullReasons are the reasons by which the kubelet says that it has no image for a container
-// (k8s.io/kubernetes/pkg/kubelet/images/types.go).
-var pullReasons = map[string]bool{
-	"ErrImagePull":              true,
-	"ImagePullBackOff":          true,
-	"InvalidImageName":          true,
-	"ErrImageNeverPull":         true,
-	"ImageInspectError":         true,
-	"RegistryUnavailable":       true,
-	"SignatureValidationFailed": true,
-}
-
-var (
-	backOffPrefix = regexp.MustCompile(`^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?`)
-	// A failed look-up or dial names the local end of the connection, with a new port each time.
-	localEnd = regexp.MustCompile(`(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]):\d+->`)
-)
-
-// normalisePullMessage makes one text of those that the kubelet alternates between while it retries
-// (ErrImagePull and ImagePullBackOff), so that a pull that keeps failing writes one status, not many.
-func normalisePullMessage(image, message string) string {
-	message = backOffPrefix.ReplaceAllString(message, "")
-	message = strings.TrimSpace(localEnd.ReplaceAllString(message, ""))
-	if message == "" {
-		return "pulling image " + image + " failed"
-	}
-	return "pulling image " + image + " failed: " + message
+	return &startFailure{urgency: 2, lasting: lasting, reason: v1alpha1.ReasonPodNotStarted, message: message}
 }

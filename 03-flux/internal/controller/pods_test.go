@@ -42,7 +42,7 @@ func runs(pod *corev1.Pod) {
 	pod.Status.Conditions = nil
 }
 
-func TestStartTrouble(t *testing.T) {
+func TestStartFailure(t *testing.T) {
 	t.Parallel()
 	leader, ready := rankPod("0", runs), rankPod("1", makeReady)
 	for name, test := range map[string]struct {
@@ -59,8 +59,8 @@ func TestStartTrouble(t *testing.T) {
 		"no container":               {[]corev1.Pod{leader, rankPod("1", waits("CreateContainerError", "out of handles"))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): CreateContainerError: out of handles", v1alpha1.ReasonPodNotStarted},
 		"a volume that is not there": {[]corev1.Pod{leader, rankPod("1", waits("ContainerCreating", ""))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): ContainerCreating", ""},
 		"a kubelet that is silent":   {[]corev1.Pod{leader, rankPod("1")}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): the kubelet has not started it", ""},
-		"no pod":                     {[]corev1.Pod{leader}, v1alpha1.ReasonPodNotStarted, "rank 1: there is no pod; the Events of Job bees may say why", ""},
-		"no pods":                    {nil, v1alpha1.ReasonPodNotStarted, "rank 0: there is no pod; the Events of Job bees may say why", ""},
+		"no pod":                     {[]corev1.Pod{leader}, v1alpha1.ReasonPodNotStarted, "rank 1: there is no pod; the Events of Job bees-1 may say why", ""},
+		"no pods":                    {nil, v1alpha1.ReasonPodNotStarted, "rank 0: there is no pod; the Events of Job bees-1 may say why", ""},
 		"ended too early":            {[]corev1.Pod{leader, rankPod("1", ended0)}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): it has ended, and the quorum was not reached", ""},
 		"runs and is not ready":      {[]corev1.Pod{leader, rankPod("1", runs)}, v1alpha1.ReasonQuorumNotReached, "rank 1 (pod bees-1): it runs, and is not ready", ""},
 		"the image comes first":      {[]corev1.Pod{rankPod("0", unschedulable), rankPod("1", waits("ErrImagePull", "x"))}, v1alpha1.ReasonImageNotPulled, "rank 1 (pod bees-1): pulling image flux failed: x", v1alpha1.ReasonImageNotPulled},
@@ -69,12 +69,12 @@ func TestStartTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: "bees"}, Spec: v1alpha1.FluxSetupSpec{Size: 2, MinSize: 2}}
-			late := startTrouble(setup, test.pods, true)
+			setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: "bees"}, Spec: v1alpha1.FluxSetupSpec{Size: 2, MinSize: 2, Attempt: 1}}
+			late := startFailureOf(setup, test.pods, true)
 			g.Expect(late.reason).To(Equal(test.reason))
 			g.Expect(late.message).To(Equal(test.message))
 
-			early := startTrouble(setup, test.pods, false)
+			early := startFailureOf(setup, test.pods, false)
 			if test.early == "" {
 				g.Expect(early).To(BeNil(), "that may yet come: %+v", early)
 				return
@@ -97,9 +97,9 @@ func TestPullMessageStaysTheSame(t *testing.T) {
 		"dial tcp: lookup example.com on 10.0.0.1:53: read udp 10.0.0.2:41002->10.0.0.1:53: no such host",
 		`Back-off pulling image "flux": ErrImagePull: dial tcp: lookup example.com on 10.0.0.1:53: read udp [fd00::2]:41003->10.0.0.1:53: no such host`,
 	} {
-		g.Expect(normalisePullMessage("flux", message)).To(Equal(want))
+		g.Expect(pullMessage("flux", message)).To(Equal(want))
 	}
-	g.Expect(normalisePullMessage("flux", `Back-off pulling image "flux"`)).To(Equal("pulling image flux failed"))
+	g.Expect(pullMessage("flux", `Back-off pulling image "flux"`)).To(Equal("pulling image flux failed"))
 }
 
 func TestPodsAreFoundByRank(t *testing.T) {

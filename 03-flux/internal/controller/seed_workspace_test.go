@@ -133,7 +133,7 @@ func TestSeedWisdom_TheNonceIsWrittenBeforeItIsUsed(t *testing.T) {
 				b.Expect(l.pass()).To(Succeed())
 				b.Expect(l.pass()).To(Succeed())
 				machines = append(machines, l.cloud.started)
-				workspace := fetch[corev1.ConfigMap](b)
+				workspace := b.configMap()
 				b.Expect(workspace.Data).To(HaveLen(1))
 				b.Expect(workspace.Data).To(HaveKey("machine"))
 			}

@@ -2,13 +2,13 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -21,67 +21,90 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// podPause is how long events of pods are gathered before they wake the reconciler, once for all of them.
+// podPause is how long events of pods are gathered before they trigger a reconciliation, one for all of them.
 const podPause = 250 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager says what wakes the reconciler.
-func (r *FluxSetupReconciler) SetupWithManager(mgr ctrl.Manager, concurrency int) error {
-	namesake := handler.Funcs{DeleteFunc: enqueueNamesake}
+// SetupWithManager says what triggers a reconciliation of a Flux.
+func (r *FluxReconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if options.RateLimiter == nil {
+		options.RateLimiter = newRateLimiter()
+	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.FluxSetup{}).
-		Owns(&batchv1.Job{}).
-		Owns(&corev1.ConfigMap{}).
-		Owns(&corev1.Service{}).
-		Watches(&batchv1.Job{}, namesake).
-		Watches(&corev1.ConfigMap{}, namesake).
-		Watches(&corev1.Service{}, namesake).
-		Watches(&corev1.Pod{}, r.podHandler()).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrency,
-			// No wait is longer than a user's patience: the default is a quarter of an hour.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second),
-		}).
+		For(&v1alpha1.Flux{}).
+		Owns(&v1alpha1.FluxSetup{}).
+		Watches(&v1alpha1.FluxSetup{}, handler.Funcs{DeleteFunc: nameReleased}).
+		WithOptions(options).
 		Complete(r)
 }
 
-// enqueueNamesake wakes the FluxSetup, if there is one, whose name the deleted object had.
-func enqueueNamesake(_ context.Context, e event.DeleteEvent, q queue) {
+// SetupWithManager says what triggers a reconciliation of a FluxSetup.
+func (r *FluxSetupReconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if options.RateLimiter == nil {
+		options.RateLimiter = newRateLimiter()
+	}
+	released := handler.Funcs{DeleteFunc: attemptNameReleased}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.FluxSetup{}).
+		Owns(&batchv1.Job{}).
+		Owns(&corev1.Service{}).
+		Watches(&batchv1.Job{}, released).
+		Watches(&corev1.ConfigMap{}, released).
+		Watches(&corev1.Service{}, handler.Funcs{DeleteFunc: nameReleased}).
+		Watches(&corev1.Pod{}, r.podHandler()).
+		WithOptions(options).
+		Complete(r)
+}
+
+// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
+// quarter of an hour.
+func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
+}
+
+// nameReleased enqueues the Flux or FluxSetup, if there is one, whose name the deleted object had.
+func nameReleased(_ context.Context, e event.DeleteEvent, q queue) {
 	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 }
 
-// podHandler wakes the FluxSetup of a pod. A thousand pods have some thousand events, so they are gathered; only
-// the end of a leader is worth a pass of its own. What each pod says of its end is noted here, where no event is
-// left out: a pass may come when the pod is gone.
+// attemptNameReleased enqueues the FluxSetup, if there is one, that may need the deleted Job or ConfigMap, or its name,
+// which is NAME-ATTEMPT. That of an older operator's Job is NAME.
+func attemptNameReleased(ctx context.Context, e event.DeleteEvent, q queue) {
+	nameReleased(ctx, e, q)
+	key := client.ObjectKeyFromObject(e.Object)
+	if dash := strings.LastIndexByte(key.Name, '-'); dash > 0 {
+		key.Name = key.Name[:dash]
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// podHandler enqueues the FluxSetup of a pod. A thousand pods have some thousand events, so they are gathered; only the
+// end of a leader triggers a reconciliation at once. What each pod says of its end is noted here, where no event is left
+// out: when a reconciliation lists pods, this one may be gone.
 func (r *FluxSetupReconciler) podHandler() handler.EventHandler {
-	wake := func(object client.Object, gone, live bool, q queue) {
+	enqueue := func(object client.Object, gone, live bool, q queue) {
 		pod, ok := object.(*corev1.Pod)
 		if !ok {
 			return
 		}
 		request := reconcile.Request{NamespacedName: setupOfPod(pod)}
-		if r.words.note(pod, gone, live) {
+		if r.terminations.note(pod, gone, live) {
 			q.Add(request)
 			return
 		}
 		q.AddAfter(request, podPause)
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(e.Object, false, !e.IsInInitialList, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(e.ObjectNew, false, true, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(e.Object, true, true, q) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, false, !e.IsInInitialList, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(e.ObjectNew, false, true, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, true, true, q) },
 	}
 }
 
-// setupOfPod is the name of the FluxSetup that a pod is for. A pod's owner is a Job, so Owns would not find it.
-func setupOfPod(pod *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[labelInstance]}
-}
-
-// CacheOptions are what the manager's cache should hold, for both controllers. Jobs, ConfigMaps and Services are
-// watched unselected: one that is not ours may hold the name that a FluxSetup wants. Of those, and of the pods of
-// a Job, which are all alike, only what can matter is kept.
+// CacheOptions are what the manager's cache should hold, for both controllers. Jobs, ConfigMaps and Services are watched
+// unselected: one that no FluxSetup owns may hold the name that a FluxSetup needs. Of those, and of the pods of a Job,
+// which are all alike, only what can matter is kept.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -94,13 +117,16 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// reduce is a cache transform. It keeps identity, labels and owners of all; of a Service of ours what it should
-// be, of a Job deadline and status, of a pod the status.
+// reduce is a cache transform. It keeps identity, labels and owners of all; of a Job of ours what other writers may
+// change, and the conditions; of a pod the status. A Service of ours is kept as it is, managedFields included: they say
+// which fields are ours.
 func reduce(in any) (any, error) {
 	switch object := in.(type) {
 	case *batchv1.Job:
 		reduced := &batchv1.Job{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}
 		if isOurs(object) {
+			reduced.Spec.Suspend = object.Spec.Suspend
+			reduced.Spec.Parallelism = object.Spec.Parallelism
 			reduced.Spec.ActiveDeadlineSeconds = object.Spec.ActiveDeadlineSeconds
 			reduced.Status.Conditions = object.Status.Conditions
 		}
@@ -108,11 +134,9 @@ func reduce(in any) (any, error) {
 	case *corev1.ConfigMap:
 		return &corev1.ConfigMap{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}, nil
 	case *corev1.Service:
-		reduced := &corev1.Service{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}
-		if isOurs(object) {
-			reduced.Spec = object.Spec
+		if !isOurs(object) {
+			return &corev1.Service{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}, nil
 		}
-		return reduced, nil
 	case *corev1.Pod:
 		return &corev1.Pod{TypeMeta: object.TypeMeta, ObjectMeta: identity(object), Status: object.Status}, nil
 	}
@@ -131,16 +155,10 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 		Labels:                     object.GetLabels(),
 		OwnerReferences:            object.GetOwnerReferences(),
 	}
-	for _, name := range []string{annotationNonce, batchv1.JobCompletionIndexAnnotation} {
+	for _, name := range []string{annotationStarted, annotationConfigHash, batchv1.JobCompletionIndexAnnotation} {
 		if value, ok := object.GetAnnotations()[name]; ok {
 			metav1.SetMetaDataAnnotation(&reduced, name, value)
 		}
 	}
 	return reduced
-}
-
-// isOurs tells whether a FluxSetup, any FluxSetup, is the controller of the object.
-func isOurs(object metav1.Object) bool {
-	owner := metav1.GetControllerOf(object)
-	return owner != nil && owner.Kind == "FluxSetup" && owner.APIVersion == v1alpha1.GroupVersion.String()
 }

@@ -18,11 +18,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -42,7 +44,7 @@ func TestPodEventsAreGathered(t *testing.T) {
 		workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](),
 		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: clock})
 	defer q.ShutDown()
-	r := NewFluxSetupReconciler(nil, nil)
+	r := NewFluxSetupReconciler(nil, nil, clock)
 	pods := r.podHandler()
 
 	job := desiredJob(launchedSetup(fullFlux()))
@@ -66,7 +68,7 @@ func TestPodEventsAreGathered(t *testing.T) {
 	makeTerminated(leader, 3, "the end", zero)
 	pods.Update(t.Context(), event.UpdateEvent{ObjectOld: podOfJob(job, 0), ObjectNew: leader}, q)
 	g.Expect(q.Len()).To(Equal(1))
-	g.Expect(r.words.of(request.NamespacedName, job.UID).leader.output).To(Equal("the end"))
+	g.Expect(r.terminations.of(request.NamespacedName, job.UID).leader.output).To(Equal("the end"))
 	request, _ = q.Get()
 	q.Done(request)
 
@@ -81,8 +83,14 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	setup := launchedSetup(fullFlux())
 	job := desiredJob(setup)
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}
-	reduced := reduced(g, job)
-	g.Expect(kinshipOf(setup, reduced)).To(Equal(jobPresent))
+	reduced := reduceJob(g, job)
+	g.Expect(roleOf(setup, reduced)).To(Equal(jobCurrent))
+	g.Expect(started(reduced)).To(BeFalse())
+	g.Expect(reduced.Annotations).To(HaveKeyWithValue(annotationConfigHash, clusterOf(setup).Hash()))
+	changedJob := job.DeepCopy()
+	changedJob.Annotations[annotationStarted] = "true"
+	changedJob.Spec.Suspend, changedJob.Spec.Parallelism = new(false), new(int32(1))
+	g.Expect(changed(setup, reduceJob(g, changedJob))).To(BeTrue())
 	g.Expect(verdictOf(reduced)).NotTo(BeNil())
 	g.Expect(reduced.Spec.ActiveDeadlineSeconds).To(Equal(job.Spec.ActiveDeadlineSeconds))
 	g.Expect(reduced.Spec.Template.Spec.Containers).To(BeEmpty(), "the command may be some megabytes")
@@ -104,7 +112,7 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	g.Expect(foreign.(*corev1.ConfigMap).Data).To(BeEmpty())
 }
 
-func reduced(g *WithT, job *batchv1.Job) *batchv1.Job {
+func reduceJob(g *WithT, job *batchv1.Job) *batchv1.Job {
 	object, err := reduce(job.DeepCopy())
 	g.Expect(err).NotTo(HaveOccurred())
 	return object.(*batchv1.Job)
@@ -133,7 +141,7 @@ func (b *bees) manage() (user string) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})).To(Succeed())
 	mgr := b.newManager(user)
-	b.Expect(NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr, 2)).To(Succeed())
+	b.Expect(NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}).SetupWithManager(b.ctx, mgr, controller.Options{MaxConcurrentReconciles: 2})).To(Succeed())
 	b.startManager(mgr)
 	return user
 }
@@ -225,7 +233,7 @@ func TestWriteBudget(t *testing.T) {
 	b.Expect(once["patch fluxsetups/status"]).To(BeNumerically("<=", 3+seconds))
 	delete(once, "patch fluxsetups/status")
 	b.Expect(once).To(Equal(map[string]int{
-		"patch fluxsetups/": 2, "create secrets/": 1, "create configmaps/": 1, "create services/": 1, "create jobs/": 1,
+		"patch fluxsetups/": 1, "create secrets/": 1, "create configmaps/": 1, "patch services/": 1, "create jobs/": 1, "patch jobs/": 1,
 	}))
 	before := b.writes(user)
 	b.Consistently(func() map[string]int { return b.writes(user) }, 2*readinessPace, readinessPace/4).Should(Equal(before))
@@ -247,10 +255,10 @@ func TestWatchHearsTheLastWords(t *testing.T) {
 	b.clock.SetTime(time.Now())
 	b.failJob()
 	b.deletePod(0)
-	b.terminate(0, 143, "node failure on bees-1")
+	b.terminate(0, 143, "node failure on bees-1-1")
 	b.remove(0)
 	b.becomes(v1alpha1.ConditionFailed)
-	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)).To(HaveSuffix("node failure on bees-1"))
+	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)).To(HaveSuffix("node failure on bees-1-1"))
 }
 
 // A suspension takes everything away, the Secret too, which the operator can neither list nor watch.
@@ -266,15 +274,20 @@ func TestSuspendedUnderTheOperatorsRole(t *testing.T) {
 	b.expectNothing()
 }
 
-// A foreign ConfigMap goes, and the FluxSetup of its name is woken.
+// An object that has the name of a dependent is deleted, and a reconciliation is triggered.
 func TestNameThatBecomesFreeIsTaken(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
-	foreign := foreigners(b)["ConfigMap"]
-	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
-	b.manage()
-	b.becomes(v1alpha1.ConditionAccepted)
-	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	b.Expect(b.client.Delete(b.ctx, foreign)).To(Succeed())
-	b.Eventually(b.job, watchTimeout).ShouldNot(BeNil(), "nothing but the deletion wakes it")
+	for _, kind := range []string{"ConfigMap", "Service", "Job"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBees(t, fluxOf(1))
+			foreign := foreigners(b)[kind]
+			b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+			b.manage()
+			b.becomes(v1alpha1.ConditionAccepted)
+			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+			b.Expect(b.client.Delete(b.ctx, foreign, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			b.becomes(v1alpha1.ConditionConfigured)
+		})
+	}
 }

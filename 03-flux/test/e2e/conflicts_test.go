@@ -40,10 +40,13 @@ var _ = env.SideBySide("An object that is not a Flux's own", atOnce,
 	isLeftAlone("FluxSetup", func(meta metav1.ObjectMeta) client.Object { return handMade(meta) }),
 
 	spec("ends a Flux for which it does not go in time", func(w *world) {
-		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "taken"}}
+		foreign := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "taken"},
+			Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
+		}
 		w.Expect(env.Client.Create(w.ctx, foreign)).To(Succeed())
 		flux := w.create("taken", v1alpha1.FluxSpec{Command: sh("exit 0"), StartupTimeoutSeconds: 4, MaxRestarts: 1})
-		w.Expect(w.failed(flux, v1alpha1.ReasonNameConflict)).To(ContainSubstring("ConfigMap"))
+		w.Expect(w.failed(flux, v1alpha1.ReasonNameConflict)).To(ContainSubstring("Service"))
 		w.Expect(flux.Status.Restarts).To(Equal(int32(1)))
 		w.Expect(flux.Status.ExitCode).To(BeNil())
 		version := foreign.ResourceVersion
@@ -109,7 +112,11 @@ var _ = Describe("Fluxes", func() {
 // isLeftAlone is a spec about an object of a Flux's name that someone else made before.
 func isLeftAlone(kind string, foreign func(metav1.ObjectMeta) client.Object) e2e.Scenario {
 	return spec("of its name, a "+kind+", is a NameConflict, and is left as it is", func(w *world) {
-		object := foreign(metav1.ObjectMeta{Namespace: w.namespace, Name: "taken"})
+		name := "taken"
+		if kind == "Secret" || kind == "ConfigMap" || kind == "Job" {
+			name = "taken-1" // each attempt has its own
+		}
+		object := foreign(metav1.ObjectMeta{Namespace: w.namespace, Name: name})
 		w.Expect(env.Client.Create(w.ctx, object)).To(Succeed())
 		flux := w.create("taken", v1alpha1.FluxSpec{Command: sh("exit 0"), Size: 2})
 		conflict := w.has(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)

@@ -92,6 +92,7 @@ var _ = env.SideBySide("A Flux", atOnce,
 
 		restarting := w.has(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, "")
 		w.Expect(restarting.Message).To(ContainSubstring(v1alpha1.ReasonQuorumNotReached))
+		w.attempt(flux, 2)
 		for i, pod := range w.all(flux) {
 			w.bind(pod, i)
 		}

@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -57,7 +56,7 @@ func (w *world) record() *history {
 func (h *history) add(event watch.EventType, pod *corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	of := attempt{flux: pod.Labels[batchv1.JobNameLabel], number: pod.Labels[attemptLabel]}
+	of := attempt{flux: pod.Labels[instanceLabel], number: pod.Labels[attemptLabel]}
 	switch event {
 	case watch.Added:
 		for _, other := range h.alive {

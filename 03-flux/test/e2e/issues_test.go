@@ -51,16 +51,16 @@ var _ = env.SideBySide("flux-operator", atOnce,
 		w.Expect(w.kubectl("wait", "--for=condition=Failed", "flux/bad", "--timeout=90s")).To(ContainSubstring("condition met"))
 	}),
 	spec("#40: ranks have names that the cluster resolves, up to its limit, and no entries of /etc/hosts", func(w *world) {
-		name := strings.Repeat("n", 61) // and -2 after it are the 63 characters of a host's name
+		name := strings.Repeat("n", 56) // and -9999-2 after it would be the 63 characters of a host's name
 		flux := w.create(name, v1alpha1.FluxSpec{Command: sh(`echo "host: $(cat /etc/hostname)"`), Size: 3})
 		for i, pod := range w.all(flux) {
-			w.Expect(pod.Spec.Hostname).To(Equal(fmt.Sprintf("%s-%d", name, i)))
+			w.Expect(pod.Spec.Hostname).To(Equal(fmt.Sprintf("%s-1-%d", name, i)))
 			w.Expect(pod.Spec.Subdomain).To(Equal(name))
 			w.Expect(pod.Spec.HostAliases).To(BeEmpty())
 		}
 		w.complete(flux)
 		if env.Cluster.RunsContainers() {
-			w.Expect(w.output(flux, "host: ")).To(Equal([]string{name + "-0", name + "-1", name + "-2"}))
+			w.Expect(w.output(flux, "host: ")).To(Equal([]string{name + "-1-0", name + "-1-1", name + "-1-2"}))
 		}
 	}),
 )

@@ -19,7 +19,7 @@ var _ = env.SideBySide("kubectl", atOnce,
 		good := w.create("good", v1alpha1.FluxSpec{Command: sh("exit 0"), Size: 2})
 		bad := w.create("bad", v1alpha1.FluxSpec{Command: sh("exit 3"), Size: 2})
 		w.running(running)
-		until(w, running, func(g Gomega, flux *v1alpha1.Flux) { g.Expect(flux.Status.Ready).To(Equal("2/2")) })
+		until(w, running, func(g Gomega, flux *v1alpha1.Flux) { g.Expect(flux.Status.ReadyRanks).To(BeEquivalentTo(2)) })
 		w.complete(good)
 		w.begin(bad)
 		w.endLeader(bad, 3, "")
@@ -27,17 +27,17 @@ var _ = env.SideBySide("kubectl", atOnce,
 
 		fluxes := table(w.kubectl("get", "flux"))
 		w.Expect(fluxes["running"]).To(And(
-			HaveKeyWithValue("SIZE", "2"), HaveKeyWithValue("READY", "2/2"), HaveKeyWithValue("RUNNING", "QuorumReached"),
+			HaveKeyWithValue("SIZE", "2"), HaveKeyWithValue("READY", "2"), HaveKeyWithValue("REASON", "QuorumReached"),
 			HaveKeyWithValue("COMPLETE", ""), HaveKeyWithValue("FAILED", ""), HaveKeyWithValue("EXIT", ""), HaveKey("RESTARTS"), HaveKey("AGE")))
 		w.Expect(fluxes["good"]).To(And(
-			HaveKeyWithValue("RUNNING", "Finished"), HaveKeyWithValue("COMPLETE", "True"), HaveKeyWithValue("FAILED", ""), HaveKeyWithValue("EXIT", "0")))
+			HaveKeyWithValue("REASON", "Finished"), HaveKeyWithValue("COMPLETE", "True"), HaveKeyWithValue("FAILED", ""), HaveKeyWithValue("EXIT", "0")))
 		w.Expect(fluxes["bad"]).To(And(
-			HaveKeyWithValue("RUNNING", "Finished"), HaveKeyWithValue("COMPLETE", ""), HaveKeyWithValue("FAILED", "CommandFailed"), HaveKeyWithValue("EXIT", "3")))
+			HaveKeyWithValue("REASON", "Finished"), HaveKeyWithValue("COMPLETE", ""), HaveKeyWithValue("FAILED", "CommandFailed"), HaveKeyWithValue("EXIT", "3")))
 
 		setups := table(w.kubectl("get", "fluxsetup"))
 		w.Expect(setups["running"]).To(And(
-			HaveKeyWithValue("ATTEMPT", "1"), HaveKeyWithValue("RANKS", "2"), HaveKeyWithValue("READY", "2"), HaveKeyWithValue("ACCEPTED", "True"),
-			HaveKeyWithValue("QUORUM", "True"), HaveKeyWithValue("LEADER", w.leader(running).Name), HaveKey("AGE")))
+			HaveKeyWithValue("ATTEMPT", "1"), HaveKeyWithValue("SIZE", "2"), HaveKeyWithValue("READY", "2"), HaveKeyWithValue("ACCEPTED", "True"),
+			HaveKeyWithValue("REASON", "QuorumReached"), HaveKeyWithValue("LEADER", w.leader(running).Name), HaveKey("AGE")))
 
 		both := w.kubectl("get", "flux,fluxsetup")
 		for line := range strings.Lines(both) {

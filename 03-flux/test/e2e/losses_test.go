@@ -72,6 +72,7 @@ func (w *world) losesBeforeQuorum(rank int, loss loss) {
 	}
 	loss.lose(w, ranks[rank])
 	w.has(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, "")
+	w.attempt(flux, 2)
 	for i, pod := range w.all(flux) {
 		w.bind(pod, i)
 	}

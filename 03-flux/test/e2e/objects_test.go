@@ -19,24 +19,29 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// Everything that is made for a Flux has its name.
+// The FluxSetup and the Service have the name of their Flux.
 
 func meta(flux *v1alpha1.Flux) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: flux.Namespace, Name: flux.Name}
 }
 
+// firstMeta is that of what each attempt has of its own: here, of the first attempt.
+func firstMeta(flux *v1alpha1.Flux) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: flux.Namespace, Name: flux.Name + "-1"}
+}
+
 func setupOf(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 	return &v1alpha1.FluxSetup{ObjectMeta: meta(flux)}
 }
-func jobOf(flux *v1alpha1.Flux) *batchv1.Job        { return &batchv1.Job{ObjectMeta: meta(flux)} }
-func secretOf(flux *v1alpha1.Flux) *corev1.Secret   { return &corev1.Secret{ObjectMeta: meta(flux)} }
 func serviceOf(flux *v1alpha1.Flux) *corev1.Service { return &corev1.Service{ObjectMeta: meta(flux)} }
+func jobOf(flux *v1alpha1.Flux) *batchv1.Job        { return &batchv1.Job{ObjectMeta: firstMeta(flux)} }
+func secretOf(flux *v1alpha1.Flux) *corev1.Secret   { return &corev1.Secret{ObjectMeta: firstMeta(flux)} }
 
 func configMapOf(flux *v1alpha1.Flux) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: meta(flux)}
+	return &corev1.ConfigMap{ObjectMeta: firstMeta(flux)}
 }
 
-// launched is what an attempt consists of, but for its pods.
+// launched is what the first attempt consists of, but for its pods.
 func launched(flux *v1alpha1.Flux) []client.Object {
 	return []client.Object{jobOf(flux), secretOf(flux), configMapOf(flux), serviceOf(flux)}
 }

@@ -85,7 +85,7 @@ func (w *world) timePlainJob(name string) time.Duration {
 func (w *world) plainJob(name string) (job *batchv1.Job, others []client.Object) {
 	GinkgoHelper()
 	instance := broker.Cluster{
-		Name: name, Namespace: w.namespace, Size: 4, MinSize: 4, Tasks: 4, Cores: 1, Port: 8050, LogLevel: 3, ConnectTimeout: "5s",
+		Name: name, Service: name, Namespace: w.namespace, Size: 4, MinSize: 4, Tasks: 4, Cores: 1, Port: 8050, LogLevel: 3, ConnectTimeout: "5s",
 		Argv: []string{"hostname"},
 	}
 	certificate, err := broker.NewCertificate(rand.Reader)
@@ -99,7 +99,7 @@ func (w *world) plainJob(name string) (job *batchv1.Job, others []client.Object)
 	job = &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 		CompletionMode: new(batchv1.IndexedCompletion), Completions: &instance.Size, Parallelism: &instance.Size, BackoffLimit: new(int32(0)),
 		SuccessPolicy: &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: new("0")}}},
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{instanceLabel: name}}, Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, Subdomain: name, TerminationGracePeriodSeconds: new(int64(10)),
 			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
 			Volumes: []corev1.Volume{

@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// attemptLabel is what a pod's attempt is told by.
-	attemptLabel = "flux-framework.org/attempt"
+	// attemptLabel has the attempt of a pod, and instanceLabel the name of its Flux.
+	attemptLabel  = "flux-framework.org/attempt"
+	instanceLabel = "app.kubernetes.io/instance"
 	// byHand is a scheduler that there is not: pods wait for bind.
 	byHand = "by-hand"
 )
@@ -30,7 +31,7 @@ const (
 func (w *world) pods(flux *v1alpha1.Flux) []corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
-	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(flux.Namespace), client.MatchingLabels{batchv1.JobNameLabel: flux.Name})).To(Succeed())
+	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(flux.Namespace), client.MatchingLabels{instanceLabel: flux.Name})).To(Succeed())
 	return list.Items
 }
 

@@ -25,7 +25,7 @@ var _ = env.SideBySide("A Flux, on brokers that run,", atOnce,
 	onContainers("of size 1 runs its command once", func(w *world) {
 		flux := w.create("one", v1alpha1.FluxSpec{Command: sh(sayHost)})
 		w.complete(flux)
-		w.Expect(w.output(flux, "host: ")).To(Equal([]string{"one-0"}))
+		w.Expect(w.output(flux, "host: ")).To(Equal([]string{"one-1-0"}))
 	}),
 	onContainers("of size 4 has the output of all ranks on the leader, from both nodes", func(w *world) {
 		flux := w.create("four", v1alpha1.FluxSpec{
@@ -37,7 +37,7 @@ var _ = env.SideBySide("A Flux, on brokers that run,", atOnce,
 		}
 		w.Expect(len(nodes)).To(BeNumerically(">=", 2))
 		w.complete(flux)
-		w.Expect(w.output(flux, "host: ")).To(Equal([]string{"four-0", "four-1", "four-2", "four-3"}))
+		w.Expect(w.output(flux, "host: ")).To(Equal([]string{"four-1-0", "four-1-1", "four-1-2", "four-1-3"}))
 	}),
 	onContainers("of size 8 has the output of all ranks on the leader", func(w *world) {
 		flux := w.create("eight", v1alpha1.FluxSpec{Command: sh(sayHost), Size: 8})
@@ -51,7 +51,7 @@ var _ = env.SideBySide("A Flux, on brokers that run,", atOnce,
 	onContainers("runs twice as many tasks as it has ranks", func(w *world) {
 		flux := w.create("tasks", v1alpha1.FluxSpec{Command: sh(sayTask), Size: 2, Tasks: new(int32(4))})
 		w.complete(flux)
-		w.Expect(w.output(flux, "task: ")).To(Equal([]string{"0 on tasks-0", "1 on tasks-0", "2 on tasks-1", "3 on tasks-1"}))
+		w.Expect(w.output(flux, "task: ")).To(Equal([]string{"0 on tasks-1-0", "1 on tasks-1-0", "2 on tasks-1-1", "3 on tasks-1-1"}))
 	}),
 	onContainers("with minSize runs on the ranks that came", func(w *world) {
 		flux := w.create("quorum", v1alpha1.FluxSpec{
@@ -63,9 +63,9 @@ var _ = env.SideBySide("A Flux, on brokers that run,", atOnce,
 		w.complete(flux)
 		lines := w.output(flux, "task: ")
 		w.Expect(lines).To(HaveLen(3), "tasks is size, if it is not given")
-		w.Expect(lines).To(ContainElement(HaveSuffix(" on quorum-0")))
-		w.Expect(lines).To(ContainElement(HaveSuffix(" on quorum-1")))
-		w.Expect(lines).NotTo(ContainElement(HaveSuffix(" on quorum-2")))
+		w.Expect(lines).To(ContainElement(HaveSuffix(" on quorum-1-0")))
+		w.Expect(lines).To(ContainElement(HaveSuffix(" on quorum-1-1")))
+		w.Expect(lines).NotTo(ContainElement(HaveSuffix(" on quorum-1-2")))
 	}),
 	onContainers("in the mode Launcher runs its command on rank 0, which submits work itself", func(w *world) {
 		flux := w.create("launcher", v1alpha1.FluxSpec{
@@ -73,8 +73,8 @@ var _ = env.SideBySide("A Flux, on brokers that run,", atOnce,
 			Size:    2, Mode: v1alpha1.ModeLauncher,
 		})
 		w.complete(flux)
-		w.Expect(w.output(flux, "once: ")).To(Equal([]string{"launcher-0"}))
-		w.Expect(w.output(flux, "task: ")).To(Equal([]string{"0 on launcher-0", "1 on launcher-1"}))
+		w.Expect(w.output(flux, "once: ")).To(Equal([]string{"launcher-1-0"}))
+		w.Expect(w.output(flux, "task: ")).To(Equal([]string{"0 on launcher-1-0", "1 on launcher-1-1"}))
 	}),
 	onContainers("gets its arguments byte for byte", func(w *world) {
 		arguments := []string{

@@ -51,7 +51,12 @@ func TestEventsTellOfTransitions(t *testing.T) {
 			before: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)),
 			after:  statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)),
 		},
-		"refused":         {after: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonApplyFailed)), want: []string{"Warning ApplyFailed"}},
+		"rejected":  {after: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonApplyFailed)), want: []string{"Warning ApplyFailed"}},
+		"API error": {after: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonAPIError)), want: []string{"Warning APIError"}},
+		"still an API error": {
+			before: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonAPIError)),
+			after:  statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonAPIError)),
+		},
 		"suspending":      {after: statusWith(isFalseWith(v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspending))},
 		"suspended":       {after: statusWith(isTrueWith(v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspended)), want: []string{"Normal Suspended"}},
 		"restarting":      {after: restarted(1), want: []string{"Warning Restarting"}},
@@ -72,8 +77,8 @@ func TestEventsTellOfTransitions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var told []string
-			for _, one := range occurrences(test.before, test.after) {
-				told = append(told, one.kind+" "+one.reason)
+			for _, one := range fluxTransitions(test.before, test.after) {
+				told = append(told, one.eventType+" "+one.reason)
 				NewWithT(t).Expect(one.message).To(Equal("the message"))
 			}
 			NewWithT(t).Expect(told).To(Equal(test.want))
@@ -85,15 +90,12 @@ func TestNotesFitIntoEvents(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	for _, text := range []string{"", "short", strings.Repeat("x", 1024)} {
-		g.Expect(shorten(text, longestNote)).To(Equal(text))
+		g.Expect(shorten(text, maxEventNote)).To(Equal(text))
 	}
 	for _, letter := range []string{"x", "ä", "…", "\U0001F42E"} {
-		short := shorten(strings.Repeat(letter, 2000), longestNote)
+		short := shorten(strings.Repeat(letter, 2000), maxEventNote)
 		g.Expect(len(short)).To(And(BeNumerically("<=", 1024), BeNumerically(">", 1015)))
 		g.Expect(utf8.ValidString(short)).To(BeTrue())
 		g.Expect(short).To(And(HavePrefix(letter), HaveSuffix("…")))
 	}
-	failed := isTrueWith(v1alpha1.ConditionFailed, v1alpha1.ReasonCommandFailed)
-	failed.Message = strings.Repeat("output ", 1000)
-	g.Expect(occurrences(v1alpha1.FluxStatus{}, statusWith(failed))[0].message).To(HaveLen(1024))
 }

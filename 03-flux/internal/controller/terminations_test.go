@@ -65,15 +65,15 @@ func TestEndOfPod(t *testing.T) {
 		"failed":      {steps: []func(*corev1.Pod){terminated(3, 5), because("Error", " the end \n")}, at: 5, over: true, exitCode: new(int32(3)), story: "ended with exit code 3: the end"},
 		"ran out of memory": {steps: []func(*corev1.Pod){terminated(137, 5), because("OOMKilled", "")}, at: 5, over: true,
 			exitCode: new(int32(137)), story: "ended with exit code 137 (OOMKilled)"},
-		"told to end": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, at: 4, deleted: true, story: "was lost, as it was deleted"},
+		"told to end": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, at: 4, deleted: true, story: "was lost, because it was deleted"},
 		"ended as told": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(4)}, at: 4, over: true, deleted: true,
-			exitCode: new(int32(143)), story: "ended with exit code 143, as it was deleted"},
+			exitCode: new(int32(143)), story: "ended with exit code 143, because it was deleted"},
 		"ended, and deleted later": {steps: []func(*corev1.Pod){terminated(3, 3), deleted(4)}, at: 3, over: true,
 			exitCode: new(int32(3)), story: "ended with exit code 3"},
 		"done with, with the time of its deletion set anew": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(-4), doneWith}, at: 5, over: true, deleted: true,
-			exitCode: new(int32(143)), story: "ended with exit code 143, as it was deleted"},
+			exitCode: new(int32(143)), story: "ended with exit code 143, because it was deleted"},
 		"gone, and nobody saw it end": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, gone: true, at: 4, over: true, deleted: true,
-			story: "was lost, as it was deleted"},
+			story: "was lost, because it was deleted"},
 		"the kubelet does not know": {steps: []func(*corev1.Pod){terminated(137, 5), because("ContainerStatusUnknown", "not located")}, at: 5, over: true,
 			story: "was lost (ContainerStatusUnknown): not located"},
 		"did not start": {steps: []func(*corev1.Pod){terminated(128, 5), because("StartError", "no /bin/sh")}, at: 5, over: true,
@@ -99,7 +99,7 @@ func TestEndOfPod(t *testing.T) {
 			g.Expect(!end.deleted.IsZero()).To(Equal(test.deleted))
 			g.Expect(end.exitCode).To(Equal(test.exitCode))
 			g.Expect(end.unstarted).To(Equal(test.unstarted))
-			g.Expect(end.story()).To(Equal("rank 1 (pod bees-1) " + test.story))
+			g.Expect(end.describe()).To(Equal("rank 1 (pod bees-1) " + test.story))
 		})
 	}
 }
@@ -142,7 +142,7 @@ func TestFirstToFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			var seen lastSeen
+			var seen jobTerminations
 			ranks := []int{0, 1}
 			if test.order == 1 {
 				ranks = []int{1, 0}
@@ -176,11 +176,11 @@ func ofJob(job types.UID, rank string, steps ...func(*corev1.Pod)) *corev1.Pod {
 func TestLastWordsAreKeptOfEachJob(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	var words lastWords
+	var words podTerminations
 	bees := types.NamespacedName{Namespace: "hive", Name: "bees"}
 
 	g.Expect(words.note(ofJob("a", "0", makeReady), false, true)).To(BeFalse())
-	g.Expect(words.of(bees, "a")).To(Equal(lastSeen{}))
+	g.Expect(words.of(bees, "a")).To(Equal(jobTerminations{}))
 	g.Expect(words.note(ofJob("a", "0", makeReady, deleted(4)), false, true)).To(BeFalse(), "it has not ended yet")
 	g.Expect(words.note(ofJob("a", "0", terminated(143, 5), deleted(4)), false, true)).To(BeTrue())
 	g.Expect(words.note(ofJob("a", "0", terminated(143, 5), deleted(4)), true, true)).To(BeFalse(), "that is known")
@@ -201,7 +201,7 @@ func TestLastWordsAreKeptOfEachJob(t *testing.T) {
 func TestFirstFollowerThatFailsIsKept(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	var words lastWords
+	var words podTerminations
 	bees := types.NamespacedName{Namespace: "hive", Name: "bees"}
 
 	// The order in which the watch tells counts: all this is in one second.

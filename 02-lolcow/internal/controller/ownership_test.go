@@ -1,0 +1,122 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/02-lolcow/api/v1alpha1"
+)
+
+// Another writer changes the arguments, and then the greeting is removed from the spec: when the operator applied the
+// arguments only where there was a greeting, it owned them no longer, and the other writer's stayed with Ready=True.
+func TestArgumentsAreOwnedWithoutAGreeting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
+	deployment := w.deployment()
+	deployment.Spec.Template.Spec.Containers[0].Args = []string{"--", "Baa"}
+	w.Expect(w.client.Update(w.ctx, deployment)).To(Succeed())
+	w.change(func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "" })
+	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--"}))
+
+	deployment = w.deployment()
+	deployment.Spec.Template.Spec.Containers[0].Args = []string{"--", "Baa"}
+	w.Expect(w.client.Update(w.ctx, deployment)).To(Succeed())
+	w.reconcile("cow")
+	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--"}), "and repaired as any other drift")
+}
+
+// Every field of the spec is owned, whatever its value: the fields that are applied for an empty spec are those that are
+// applied for a full one. The one exception is the node port: without one in the spec the API server chooses.
+func TestEveryStateOfTheSpecOwnsTheSameFields(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	empty := w.create("empty", v1alpha1.LolcowSpec{})
+	full := w.create("full", v1alpha1.LolcowSpec{Greeting: "Moo", Replicas: new(int32(3)), Image: "example.com/other:1"})
+	fields := func(name string) (deployment, service string) {
+		var d appsv1.Deployment
+		var s corev1.Service
+		w.Expect(w.client.Get(w.ctx, w.key(name), &d)).To(Succeed())
+		w.Expect(w.client.Get(w.ctx, w.key(name), &s)).To(Succeed())
+		return ownedFields(w, d.ManagedFields), ownedFields(w, s.ManagedFields)
+	}
+	emptyDeployment, emptyService := fields(empty.Name)
+	fullDeployment, fullService := fields(full.Name)
+	// The uid of the owner is a key of the list of owners.
+	w.Expect(withoutUID(emptyDeployment, empty)).To(MatchJSON(withoutUID(fullDeployment, full)))
+	w.Expect(withoutUID(emptyService, empty)).To(MatchJSON(withoutUID(fullService, full)))
+}
+
+// Another writer's port must not be taken for ours because it comes first.
+func TestStatusHasThePortOfOurName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("cow", v1alpha1.LolcowSpec{})
+	service := w.service()
+	ours := service.Spec.Ports[0].NodePort
+	service.Spec.Ports = append([]corev1.ServicePort{{Name: "metrics", Port: 9000}}, service.Spec.Ports...)
+	w.Expect(w.client.Update(w.ctx, service)).To(Succeed())
+	w.Expect(w.service().Spec.Ports[0].Name).To(Equal("metrics"))
+	w.reconcile("cow")
+	w.Expect(w.get("cow").Status.Port).To(Equal(ours))
+}
+
+// Two environment variables of one name: the API server only warns, and what the operator owns cannot be extracted.
+func TestObjectThatCannotBeExtractedIsApplied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
+	deployment := w.deployment()
+	twice := corev1.EnvVar{Name: "HERD", Value: "1"}
+	deployment.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{twice, twice}
+	w.Expect(w.client.Update(w.ctx, deployment)).To(Succeed())
+	lolcow := w.get("cow")
+	lolcow.Spec.Greeting = "Baa"
+	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
+	w.reconcile("cow")
+	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Baa"}))
+	w.expectReady(w.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+}
+
+// The Deployment says why there is no pod, and no pod does.
+func TestDeploymentsConditionsAreReported(t *testing.T) {
+	t.Parallel()
+	for reason, condition := range map[string]appsv1.DeploymentCondition{
+		v1alpha1.ReasonPodsNotCreated:           {Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota: pods"},
+		v1alpha1.ReasonProgressDeadlineExceeded: {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "has timed out progressing"},
+		v1alpha1.ReasonRollingOut:               {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "is progressing"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			deployment := deploymentWith(2, appsv1.DeploymentStatus{ObservedGeneration: 2, Conditions: []appsv1.DeploymentCondition{condition}})
+			ready := readyCondition(observation{deployment: deployment})
+			g.Expect(ready.Reason).To(Equal(reason))
+			if reason != v1alpha1.ReasonRollingOut {
+				g.Expect(ready.Message).To(Equal(condition.Message))
+			}
+			deployment.Generation = 3
+			g.Expect(readyCondition(observation{deployment: deployment}).Reason).To(Equal(v1alpha1.ReasonRollingOut), "it speaks of an older generation")
+		})
+	}
+}
+
+// ownedFields are the fields that the operator owns of an object, as JSON.
+func ownedFields(w *world, entries []metav1.ManagedFieldsEntry) string {
+	for _, entry := range entries {
+		if entry.Manager == fieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply {
+			return string(entry.FieldsV1.GetRawBytes())
+		}
+	}
+	w.Expect(entries).To(BeEmpty(), "no entry of %s", fieldOwner)
+	return ""
+}
+
+func withoutUID(fields string, owner *v1alpha1.Lolcow) string {
+	return strings.ReplaceAll(fields, string(owner.UID), "UID")
+}

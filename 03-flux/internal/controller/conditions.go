@@ -1,0 +1,40 @@
+package controller
+
+import (
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+// setCondition sets one condition. While requests fail for reasons that pass, the first message stays: the next retry
+// may fail with another text, and each text would be a write.
+func setCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
+	condition.Message = shorten(condition.Message, maxConditionMessage)
+	before := conditionOf(*conditions, condition.Type)
+	if condition.Reason == v1alpha1.ReasonAPIError && before.Reason == condition.Reason && before.ObservedGeneration == condition.ObservedGeneration {
+		condition.Message = before.Message
+	}
+	apimeta.SetStatusCondition(conditions, condition)
+}
+
+// conditionOf returns the condition of a type, or an empty one.
+func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
+	return ptr.Deref(apimeta.FindStatusCondition(conditions, conditionType), metav1.Condition{})
+}
+
+// trueCondition returns the condition of a type if it is True.
+func trueCondition(conditions []metav1.Condition, conditionType string) *metav1.Condition {
+	condition := apimeta.FindStatusCondition(conditions, conditionType)
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return condition
+}
+
+// current tells whether the status of a FluxSetup is about the attempt that its spec describes. If not, it is about an
+// earlier one.
+func current(setup *v1alpha1.FluxSetup) bool {
+	return setup.Status.Attempt == setup.Spec.Attempt
+}

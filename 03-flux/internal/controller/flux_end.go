@@ -1,0 +1,63 @@
+package controller
+
+import (
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+// ending is how a Flux ends.
+type ending struct {
+	// condition is Complete or Failed.
+	condition, reason, message string
+	exitCode                   *int32
+}
+
+// endOf is how the FluxSetup says that the Flux ends; nil if it does not.
+func endOf(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
+	if !current(setup) {
+		return nil
+	}
+	if apimeta.IsStatusConditionTrue(setup.Status.Conditions, v1alpha1.ConditionComplete) {
+		return &ending{
+			condition: v1alpha1.ConditionComplete, reason: v1alpha1.ReasonCommandSucceeded,
+			message: "the command has ended with 0", exitCode: new(int32(0)),
+		}
+	}
+	failed := failedCondition(setup)
+	if failed == nil || (failed.Reason != v1alpha1.ReasonDeadlineExceeded && setup.Spec.Restarts < flux.Spec.MaxRestarts) {
+		return nil
+	}
+	return &ending{
+		condition: v1alpha1.ConditionFailed, reason: failed.Reason, message: failed.Message,
+		exitCode: setup.Status.ExitCode,
+	}
+}
+
+// lateEnding is what the FluxSetup says now of an end that is written already, if it is that end: where the operator
+// has ended the work, exit code and output come after. nil if it says nothing.
+func lateEnding(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
+	if setup == nil {
+		return nil
+	}
+	end := endOf(flux, setup)
+	if end == nil || conditionOf(flux.Status.Conditions, end.condition).Reason != end.reason {
+		return nil
+	}
+	return end
+}
+
+// failedCondition is the failure of the present attempt; nil if it has not failed.
+func failedCondition(setup *v1alpha1.FluxSetup) *metav1.Condition {
+	if !current(setup) {
+		return nil
+	}
+	return trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)
+}
+
+// ended tells whether a Flux has ended: Complete and Failed are never unset.
+func ended(flux *v1alpha1.Flux) bool {
+	return apimeta.IsStatusConditionTrue(flux.Status.Conditions, v1alpha1.ConditionComplete) ||
+		apimeta.IsStatusConditionTrue(flux.Status.Conditions, v1alpha1.ConditionFailed)
+}
