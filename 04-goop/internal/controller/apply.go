@@ -5,37 +5,73 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// createDependent creates a dependent: an object that is there already is never changed by it. An object of that name is
-// either not owned by owner, or the cache is older than what the API server has.
-func createDependent(ctx context.Context, c client.Client, fieldOwner string, owner, desired client.Object) error {
-	kind, err := apiutil.GVKForObject(desired, c.Scheme())
-	if err != nil {
-		return fmt.Errorf("finding the kind of %T: %w", desired, err)
-	}
-	dependent := fmt.Sprintf("%s %s", kind.Kind, desired.GetName())
-	live := desired.DeepCopyObject().(client.Object)
-	err = c.Get(ctx, client.ObjectKeyFromObject(desired), live)
+// ensureDependent creates a dependent if it does not exist. One that does is found by its labels, so if it was not found a
+// user has removed them.
+func ensureDependent(ctx context.Context, c client.Client, fieldOwner string, owner, live, desired client.Object) error {
+	found, err := findDependent(ctx, c, c, owner, live, client.ObjectKeyFromObject(desired))
 	switch {
-	case err == nil && (!metav1.IsControlledBy(live, owner) || !live.GetDeletionTimestamp().IsZero()):
-		return nameConflict(dependent)
-	case err == nil:
-		// It lacks the labels by which it is found: a user has removed them.
+	case err != nil:
+		return err
+	case found && !live.GetDeletionTimestamp().IsZero():
+		return nameConflict(fmt.Sprintf("%T %s", live, live.GetName()))
+	case found:
 		_, err := patchDependent(ctx, c, fieldOwner, live, map[string]any{"metadata": map[string]any{"labels": desired.GetLabels()}})
 		return err
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("reading %s: %w", dependent, err)
 	}
-	if err := c.Create(ctx, desired, client.FieldOwner(fieldOwner)); err != nil {
-		return classify("creating "+dependent, err)
+	created, err := createDependent(ctx, c, fieldOwner, desired)
+	if err == nil && !created {
+		return errNamespaceTerminating
 	}
-	return nil
+	return err
+}
+
+// findDependent tells whether a dependent exists, and reads it into live. An object of its name that owner does not own
+// is a name conflict.
+func findDependent(ctx context.Context, c client.Client, reader client.Reader, owner, live client.Object, key client.ObjectKey) (bool, error) {
+	kind, err := c.GroupVersionKindFor(live)
+	if err != nil {
+		return false, fmt.Errorf("finding the kind of %T: %w", live, err)
+	}
+	dependent := fmt.Sprintf("%s %s", kind.Kind, key.Name)
+	err = reader.Get(ctx, key, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s: %w", dependent, err)
+	case !metav1.IsControlledBy(live, owner):
+		return false, nameConflict(dependent)
+	}
+	return true, nil
+}
+
+// createDependent creates a dependent that is not changed afterwards: a Job, or what is immutable. Its name is the
+// idempotency key, so a creation never touches an object that exists. Without an error, false means that the namespace
+// is being deleted, and nothing was created.
+func createDependent(ctx context.Context, c client.Client, fieldOwner string, desired client.Object, options ...client.CreateOption) (bool, error) {
+	kind, err := c.GroupVersionKindFor(desired)
+	if err != nil {
+		return false, fmt.Errorf("finding the kind of %T: %w", desired, err)
+	}
+	action := fmt.Sprintf("creating %s %s", kind.Kind, desired.GetName())
+	err = c.Create(ctx, desired, append(options, client.FieldOwner(fieldOwner))...)
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return false, nil
+	case apierrors.IsAlreadyExists(err):
+		// Created since it was looked for. The next reconciliation sees who owns it.
+		return false, fmt.Errorf("%s: %w", action, errStale)
+	case err != nil:
+		return false, classify(action, err)
+	}
+	return true, nil
 }
 
 // patchDependent changes some fields of a dependent, and tells whether that changed anything: an admission policy may

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -46,7 +45,7 @@ func nameConflict(dependent string) *rejectedError {
 }
 
 // classify tells rejected requests from those that may succeed when they are repeated. action says what was tried,
-// for instance "applying Service cow".
+// for instance "applying Service NAME".
 func classify(action string, err error) error {
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonInvalid, metav1.StatusReasonForbidden, metav1.StatusReasonBadRequest, metav1.StatusReasonRequestEntityTooLarge:
@@ -124,15 +123,9 @@ func split(err error) []error {
 	return all
 }
 
-// isNamespaceTerminating tells whether something was not created because its namespace is being deleted.
-func isNamespaceTerminating(err error) bool {
-	for _, one := range split(err) {
-		if apierrors.HasStatusCause(one, corev1.NamespaceTerminatingCause) {
-			return true
-		}
-	}
-	return false
-}
+// errNamespaceTerminating says that something was not created because its namespace is being deleted. That is no
+// obstacle to be reported: the Goop is deleted next.
+var errNamespaceTerminating = errors.New("the namespace is being deleted")
 
 // isRejected tells whether an error is of the first class.
 func isRejected(err error) bool {

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -48,7 +49,7 @@ func (r *GoopReconciler) finalize(ctx context.Context, observed *observation) (b
 	observed.requeueAfter(left)
 	changed, err := r.cleanUp(ctx, observed)
 	// In a namespace that is being deleted nothing is created any more.
-	if isNamespaceTerminating(err) {
+	if errors.Is(err, errNamespaceTerminating) {
 		return true, r.conclude(ctx, observed)
 	}
 	return changed, err

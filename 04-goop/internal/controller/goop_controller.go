@@ -11,6 +11,7 @@
 //	shards.go           the ConfigMaps of the record: read, believed, released
 //	apply.go            how a dependent is written
 //	report.go           how the status and Events are written
+//	pace.go             how often record and status are written
 //	resources.go        spec and plan → desired dependents
 //	affinity.go         nodes ↔ the affinity of a DaemonSet
 //	outcome.go          what was observed → how the cleanup went
@@ -18,7 +19,6 @@
 //	observation.go      what one reconciliation observed
 //	pods.go             what pods say of themselves
 //	nodes.go            which nodes may be used
-//	pace.go             how often record and status are written
 //	conditions.go       how a condition is set
 //	errors.go           the classes of errors
 //	messages.go         texts of conditions and Events
@@ -108,7 +108,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if (changed && err == nil) || isStale(err) {
 		return ctrl.Result{}, err
 	}
-	if isNamespaceTerminating(err) {
+	if errors.Is(err, errNamespaceTerminating) {
 		return ctrl.Result{}, nil
 	}
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -194,5 +195,5 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 	if err := r.confirm(ctx, observed.goop); err != nil {
 		return err
 	}
-	return createDependent(ctx, r.Client, fieldOwner, observed.goop, desiredShard(observed.goop, shard))
+	return ensureDependent(ctx, r.Client, fieldOwner, observed.goop, &corev1.ConfigMap{}, desiredShard(observed.goop, shard))
 }

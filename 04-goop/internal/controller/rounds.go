@@ -62,7 +62,7 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, goop *v1alpha1.Goo
 	if err := r.checkHostAccess(goop, round); err != nil {
 		return err
 	}
-	return createDependent(ctx, r.Client, fieldOwner, goop, daemonSet)
+	return ensureDependent(ctx, r.Client, fieldOwner, goop, &appsv1.DaemonSet{}, daemonSet)
 }
 
 // place gives a DaemonSet its nodes, and tells whether that changed anything. It is the only field that is changed, but
