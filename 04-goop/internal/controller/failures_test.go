@@ -169,3 +169,32 @@ func TestEndWhileSuspending(t *testing.T) {
 	f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)
 	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonFinished)
 }
+
+// How the cleanup went stays in the status while the release of the record fails: what it was known from may be gone.
+func TestOutcomeStaysWhileTheReleaseFails(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	f.create(cleanup)
+	f.runs("a/0")
+	f.delete()
+	f.recorded()
+	f.kubelet("a/cleanup", isOver(0, ""))
+	f.passes(1)
+	f.expectNotRunning(v1alpha1.ReasonCleanedUp)
+	f.use()
+	f.reconciler.Client = interceptor.NewClient(f.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			return apierrors.NewInternalError(errors.New("no"))
+		},
+	})
+	for range 3 {
+		f.clock.Step(time.Minute)
+		_, err := f.reconcile()
+		f.Expect(err).To(HaveOccurred())
+		f.expectNotRunning(v1alpha1.ReasonCleanedUp)
+	}
+	f.use()
+	f.settle()
+	f.Expect(f.gone()).To(BeTrue())
+	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleanedUp")))
+}

@@ -72,12 +72,6 @@ func uncleaned(observed *observation) []string {
 	return all
 }
 
-// isConcluded tells whether the status says how the cleanup went.
-func isConcluded(goop *v1alpha1.Goop) bool {
-	reason := conditionOf(goop.Status.Conditions, v1alpha1.ConditionRunning).Reason
-	return reason == v1alpha1.ReasonCleanedUp || reason == v1alpha1.ReasonCleanupIncomplete
-}
-
 // concludedStatus is the status of the moment in which the cleanup is over.
 func concludedStatus(observed *observation) v1alpha1.GoopStatus {
 	status := desiredStatus(observed)

@@ -164,6 +164,9 @@ const hostAccessMessage = "spec.host asks for access to nodes, and the operator 
 
 // runningCondition decides the condition Running. Its reason is what a user should know first.
 func runningCondition(observed *observation) metav1.Condition {
+	if isConcluded(observed.goop) {
+		return conditionOf(observed.goop.Status.Conditions, v1alpha1.ConditionRunning)
+	}
 	if !observed.goop.DeletionTimestamp.IsZero() {
 		return deletionCondition(observed)
 	}
@@ -225,6 +228,12 @@ func deletionCondition(observed *observation) metav1.Condition {
 		running.Status = metav1.ConditionTrue
 	}
 	return running
+}
+
+// isConcluded tells whether the status says how the cleanup went.
+func isConcluded(goop *v1alpha1.Goop) bool {
+	reason := conditionOf(goop.Status.Conditions, v1alpha1.ConditionRunning).Reason
+	return reason == v1alpha1.ReasonCleanedUp || reason == v1alpha1.ReasonCleanupIncomplete
 }
 
 // lacksPods tells whether work is to be done and nothing is at work: for a moment after each start that is so.
