@@ -13,9 +13,11 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	// Authentication plugins, for kubeconfigs that name one.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -38,24 +40,49 @@ func init() {
 }
 
 type options struct {
-	metricsAddress, probeAddress string
-	leaderElect                  bool
-	leaderElectionNamespace      string
-	images                       controller.Images
-	allowHostAccess              bool
-	concurrency                  int
+	manager         managerOptions
+	images          controller.Images
+	allowHostAccess bool
+}
+
+// managerOptions are the flags that every operator of this kind has.
+type managerOptions struct {
+	metricsAddress, probeAddress              string
+	leaderElect                               bool
+	leaderElectionNamespace                   string
+	leaseDuration, renewDeadline, retryPeriod time.Duration
+	concurrency                               int
+}
+
+// bindFlags defines the flags. The three times of leader election are those of kube-controller-manager, but for
+// renewDeadline, which is 2 s less than its default. A leader that gets no response from the API server goes on working
+// until it has waited for retryPeriod, has tried to renew the lease for renewDeadline, and has tried to release it for
+// half as long: all that has to be over before the lease has expired, or two replicas work at once.
+func (o *managerOptions) bindFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Where metrics are served, over HTTPS, to callers with the permission to get /metrics. 0 turns them off.")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served.")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding the lease, so that of several replicas one is at work.")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The namespace of the lease. Outside a cluster it must be given.")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long after the last renewal another replica waits before it acquires the lease.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 8*time.Second, "How long the leader tries to renew the lease before it stops working.")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "How long replicas wait between attempts to acquire or renew the lease.")
+	flags.IntVar(&o.concurrency, "max-concurrent-reconciles", 4, "How many objects are reconciled at once.")
+}
+
+// validate rejects times of leader election by which two replicas could work at once: see bindFlags.
+func (o *managerOptions) validate() error {
+	if longest := o.retryPeriod + o.renewDeadline + o.renewDeadline/2; longest >= o.leaseDuration {
+		return fmt.Errorf("--leader-elect-lease-duration is %v, and has to be more than --leader-elect-retry-period and one and a half times --leader-elect-renew-deadline: %v", o.leaseDuration, longest)
+	}
+	return nil
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Where metrics are served, over HTTPS, to callers with the right to get /metrics. 0 turns them off.")
-	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served.")
-	flag.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding the lease, so that of several replicas one is at work.")
-	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The namespace of the lease. Outside a cluster it must be given.")
+	o.manager.bindFlags(flag.CommandLine)
 	flag.StringVar(&o.images.Operator, "operator-image", os.Getenv("RELATED_IMAGE_OPERATOR"), "This operator's own image: it holds the program that each worker's pod runs. Default: the variable RELATED_IMAGE_OPERATOR.")
 	flag.StringVar(&o.images.Worker, "worker-image", os.Getenv("RELATED_IMAGE_WORKER"), "The image of workers of Goops whose spec names none. Default: the variable RELATED_IMAGE_WORKER.")
 	flag.BoolVar(&o.allowHostAccess, "allow-host-access", false, "Grant what Goops ask for in spec.host: the files, processes and network of nodes. Whoever may create Goops then owns the nodes.")
-	flag.IntVar(&o.concurrency, "max-concurrent-reconciles", 4, "How many Goops are worked on at once.")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -74,6 +101,9 @@ func run(o options) error {
 	if o.images.Worker == "" {
 		return errors.New("no image for workers: give --worker-image or set RELATED_IMAGE_WORKER")
 	}
+	if err := o.manager.validate(); err != nil {
+		return err
+	}
 	// It has no limit on requests a second: the API server's own fairness sees to that.
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
@@ -83,29 +113,27 @@ func run(o options) error {
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: scheme,
 		Cache:  controller.CacheOptions(),
-		// A pass reads what the pass before it wrote, never an older state. Experimental in
+		// A reconciliation reads what the one before it wrote, never an older state. Experimental in
 		// controller-runtime 0.25; without it all still converges, with more writes.
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Controller:                    config.Controller{ReconciliationTimeout: time.Minute},
-		Metrics:                       server.Options{BindAddress: o.metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
-		HealthProbeBindAddress:        o.probeAddress,
-		LeaderElection:                o.leaderElect,
+		Metrics:                       server.Options{BindAddress: o.manager.metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
+		HealthProbeBindAddress:        o.manager.probeAddress,
+		LeaderElection:                o.manager.leaderElect,
 		LeaderElectionID:              "goop-operator.goop.example.com",
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionNamespace:       o.manager.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		// 2 s less than the default. A leader that the API server does not answer goes on working until it has
-		// waited for RetryPeriod (2 s), tried to renew the lease for RenewDeadline, and tried to release it for
-		// half as long: all that has to be over before the lease is, after 15 s, or two replicas work at once.
-		RenewDeadline: new(8 * time.Second),
+		LeaseDuration:                 &o.manager.leaseDuration,
+		RenewDeadline:                 &o.manager.renewDeadline,
+		RetryPeriod:                   &o.manager.retryPeriod,
 	})
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
 
 	ctx := ctrl.SetupSignalHandler()
-	reconciler := controller.NewGoopReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("goop-controller"), o.images)
-	reconciler.AllowHostAccess = o.allowHostAccess
-	if err := reconciler.SetupWithManager(ctx, mgr, o.concurrency); err != nil {
+	reconciler := controller.NewGoopReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("goop-controller"), clock.RealClock{}, o.images, o.allowHostAccess)
+	if err := reconciler.SetupWithManager(ctx, mgr, ctrlcontroller.Options{MaxConcurrentReconciles: o.manager.concurrency}); err != nil {
 		return fmt.Errorf("creating the controller of Goop: %w", err)
 	}
 	// +kubebuilder:scaffold:builder

@@ -64,27 +64,42 @@ const (
 	// ReasonImageNotPulled means that a node could not pull an image; the message is the kubelet's.
 	ReasonImageNotPulled = "ImageNotPulled"
 
+	// ReasonUnschedulable means that the scheduler has no room for a worker on its node; the message is the scheduler's.
+	ReasonUnschedulable = "Unschedulable"
+
 	// ReasonWorkersNotStarted means that the kubelet cannot start a worker for another reason; the message is the
 	// kubelet's.
 	ReasonWorkersNotStarted = "WorkersNotStarted"
 
-	// ReasonNoPods means that nothing is at work though there is work to be done, and no pod is made for it. The Events
-	// of the DaemonSet tell why: a quota, say, or the Pod Security level of the namespace.
-	ReasonNoPods = "NoPods"
+	// ReasonPodsNotCreated means that nothing is at work though there is work to be done, and no pod is created for it.
+	// The Events of the DaemonSet say why: for instance a quota, or the Pod Security level of the namespace.
+	ReasonPodsNotCreated = "PodsNotCreated"
 
 	// ReasonRecordUnreadable means that somebody has changed the record of what is done so that it cannot be read.
 	// Nothing is done until it can: work might run again.
 	ReasonRecordUnreadable = "RecordUnreadable"
 
-	// ReasonApplyFailed means that the API server refused an object for any other reason; the message is the API
+	// ReasonRecordLost means that a ConfigMap of the record is gone: which workers have finished is not known any more,
+	// and none of them runs again.
+	ReasonRecordLost = "RecordLost"
+
+	// ReasonApplyFailed means that the API server rejected an object for any other reason; the message is the API
 	// server's.
 	ReasonApplyFailed = "ApplyFailed"
 
-	// ReasonCleanedUp means, in an Event, that cleanupCmd has ended with 0 on every node where work ran.
+	// ReasonAPIError means that a request to the API server failed in a way that may pass, for instance a time-out or
+	// an admission webhook that is down. It is repeated until it succeeds.
+	ReasonAPIError = "APIError"
+
+	// ReasonCleaningUp means that the Goop is being deleted: its workers end, and then cleanupCmd runs on the nodes
+	// where work ran.
+	ReasonCleaningUp = "CleaningUp"
+
+	// ReasonCleanedUp means that cleanupCmd has ended with 0 on every node where work ran. The Goop goes.
 	ReasonCleanedUp = "CleanedUp"
 
-	// ReasonCleanupIncomplete means, in an Event, that the Goop is gone and that on some nodes cleanupCmd has not
-	// ended with 0: the message names them.
+	// ReasonCleanupIncomplete means that on some nodes cleanupCmd has not ended with 0: the message names them. The
+	// Goop goes all the same.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
 )
 

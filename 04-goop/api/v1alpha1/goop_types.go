@@ -106,7 +106,7 @@ type GoopSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: delete the Goop and create another"
 	JobCount *int32 `json:"jobCount,omitempty"`
 
-	// cleanupCmd is run once, before the Goop goes, on every node where work ran. No shell sees it.
+	// cleanupCmd is run once, before the Goop goes, on every node where work ran: again only where its pod is lost before its end was recorded. No shell sees it.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -117,7 +117,7 @@ type GoopSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: delete the Goop and create another"
 	CleanupCmd []string `json:"cleanupCmd,omitempty"`
 
-	// cleanupTimeoutSeconds is how long a Goop that is deleted waits for its cleanupCmd. After that it goes, and an Event says what was left.
+	// cleanupTimeoutSeconds is how long a Goop that is deleted waits for its cleanupCmd, from when the operator sees the deletion. After that it goes, and an Event says what was left.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=1
@@ -266,11 +266,22 @@ type GoopStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
+	// cleanupStartTime is when the operator first saw that the Goop is being deleted. cleanupTimeoutSeconds count from then.
+	// +optional
+	CleanupStartTime *metav1.Time `json:"cleanupStartTime,omitempty"`
+
 	// failures are the first workers that failed, at most 20 of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Failures []Failure `json:"failures,omitempty"`
+
+	// recordUIDs are the uids of the ConfigMaps of the record, by their number. A ConfigMap that is not among them is not believed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=64
+	RecordUIDs []string `json:"recordUIDs,omitempty"`
 
 	// conditions are Running, Suspended, Complete and Failed.
 	// +optional
@@ -288,7 +299,7 @@ type GoopStatus struct {
 // +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`
 // +kubebuilder:printcolumn:name="Succeeded",type=integer,JSONPath=`.status.succeeded`
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.failed`
-// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.conditions[?(@.type=="Running")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Running")].reason`
 // +kubebuilder:printcolumn:name="Complete",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].status`
 // +kubebuilder:printcolumn:name="Exit",type=integer,JSONPath=`.status.exitCode`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

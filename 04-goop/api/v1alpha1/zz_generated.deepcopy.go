@@ -198,9 +198,18 @@ func (in *GoopStatus) DeepCopyInto(out *GoopStatus) {
 		in, out := &in.CompletionTime, &out.CompletionTime
 		*out = (*in).DeepCopy()
 	}
+	if in.CleanupStartTime != nil {
+		in, out := &in.CleanupStartTime, &out.CleanupStartTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Failures != nil {
 		in, out := &in.Failures, &out.Failures
 		*out = make([]Failure, len(*in))
+		copy(*out, *in)
+	}
+	if in.RecordUIDs != nil {
+		in, out := &in.RecordUIDs, &out.RecordUIDs
+		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
 	if in.Conditions != nil {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
-	"example.com/workbook/04-goop/internal/plan"
 )
 
 // The cleanup runs once on every node where work has begun, when the work is over, and then the Goop goes.
@@ -35,7 +34,7 @@ func TestCleanup(t *testing.T) {
 	f.use()
 	f.ends(0, "", "b/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
-	f.Expect(f.recorded()).To(Equal([]string{"Normal CleanedUp cleanupCmd has ended with 0 on all nodes where work ran: 2"}))
+	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleaningUp"), "Normal CleanedUp cleanupCmd has ended with 0 on all nodes where work ran: 2"))
 	f.Expect(f.pods).To(Equal(map[string]int{"a/0": 1, "b/0": 1, "c/0": 1, "a/cleanup": 1, "b/cleanup": 1}))
 }
 
@@ -69,9 +68,9 @@ func TestCleanupIncomplete(t *testing.T) {
 	f.ends(0, "", "b/cleanup")
 	f.ends(9, "", "c/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
-	f.Expect(f.recorded()).To(Equal([]string{
-		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 2 of 3 nodes: " + f.node("a") + " (gone), " + f.node("c") + " (exit code 9)",
-	}))
+	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleaningUp"),
+		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 2 of 3 nodes: "+f.node("a")+" (gone), "+f.node("c")+" (exit code 9)",
+	))
 }
 
 // After cleanupTimeoutSeconds the Goop goes, and says what was left.
@@ -90,9 +89,9 @@ func TestCleanupTimeout(t *testing.T) {
 	f.clock.Step(result.RequeueAfter)
 	f.settle()
 	f.Expect(f.gone()).To(BeTrue())
-	f.Expect(f.recorded()).To(Equal([]string{
-		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 2 nodes: " + f.node("b") + " (not finished)",
-	}))
+	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleaningUp"),
+		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 2 nodes: "+f.node("b")+" (not finished)",
+	))
 }
 
 // Where work has begun is remembered: over a suspension, the TTL and a restart of the operator.
@@ -181,9 +180,9 @@ func TestCleanupInANamespaceThatGoes(t *testing.T) {
 	f.Expect(f.client.Delete(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}})).To(Succeed())
 	f.delete()
 	f.Expect(f.gone()).To(BeTrue())
-	f.Expect(f.recorded()).To(Equal([]string{
+	f.Expect(f.recorded()).To(HaveExactElements(
 		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 1 nodes: " + f.node("a") + " (not finished)",
-	}))
+	))
 }
 
 // A foreign DaemonSet has the name: the time-out ends the wait.
@@ -198,34 +197,132 @@ func TestCleanupNameConflict(t *testing.T) {
 	f.recorded()
 	f.delete()
 	f.Expect(f.gone()).To(BeFalse())
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(ContainSubstring("DaemonSet job-cleanup exists"))
+	f.expectRest()
 	f.clock.Step(time.Hour)
 	f.settle()
 	f.Expect(f.gone()).To(BeTrue())
-	f.Expect(f.recorded()[0]).To(HavePrefix("Warning CleanupIncomplete"))
+	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Warning CleanupIncomplete")))
 	f.Expect(f.daemonSets()).To(HaveKey("job-cleanup"))
 }
 
-func TestCleanupStoryNamesTwenty(t *testing.T) {
+func TestCleanupOutcomeNamesTwenty(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	seen := &facts{goop: &v1alpha1.Goop{}, record: newRecord(), nodes: nodes{there: map[string]*corev1.Node{}}}
+	observed := newObservation(&v1alpha1.Goop{}, started)
 	for _, letter := range "abcdefghijklmnopqrstuvwxy" {
-		seen.record.Begin("node-" + string(letter))
+		observed.record.Begin("node-" + string(letter))
 	}
-	story := cleanupStory(seen)
-	g.Expect(story.reason).To(Equal(v1alpha1.ReasonCleanupIncomplete))
-	g.Expect(story.message).To(HavePrefix("cleanupCmd has not ended with 0 on 25 of 25 nodes: node-a (gone), node-b"))
-	g.Expect(story.message).To(HaveSuffix("node-t (gone) and 5 more"))
-	for _, letter := range "abcdefghijklmnopqrstuvwxy" {
-		seen.record.Begin(strings.Repeat("x", 200) + string(letter))
-	}
-	seen.record.Begun = map[string]bool{}
+	reason, message := cleanupOutcome(observed)
+	g.Expect(reason).To(Equal(v1alpha1.ReasonCleanupIncomplete))
+	g.Expect(message).To(HavePrefix("cleanupCmd has not ended with 0 on 25 of 25 nodes: node-a (gone), node-b"))
+	g.Expect(message).To(HaveSuffix("node-t (gone) and 5 more"))
+	observed.record.Begun = map[string]bool{}
 	for range 30 {
-		seen.record.Begun[strings.Repeat("y", 150+len(seen.record.Begun))] = true
+		observed.record.Begun[strings.Repeat("y", 150+len(observed.record.Begun))] = true
 	}
-	story = cleanupStory(seen)
-	g.Expect(len(story.message)).To(BeNumerically("<=", longestNote), "longer ones are lost")
-	g.Expect(story.message).To(HaveSuffix(" more"))
-	g.Expect(remains(seen)).To(HaveLen(30))
-	g.Expect(seen.recorded(plan.Place{Node: "a"})).To(BeFalse())
+	_, message = cleanupOutcome(observed)
+	g.Expect(len(message)).To(BeNumerically("<=", maxEventNote), "longer ones are lost")
+	g.Expect(message).To(HaveSuffix(" more"))
+	g.Expect(uncleaned(observed)).To(HaveLen(30))
+}
+
+// A node that joins again after the cleanup has begun gets its cleanup, and is not waited for in vain.
+func TestNodeJoinsAgainDuringTheCleanup(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	f.create(cleanup)
+	f.runs("a/0", "b/0")
+	f.leave("b")
+	f.delete()
+	f.Expect(f.places()).To(Equal([]string{"a/cleanup"}))
+	f.join("b")
+	f.settle()
+	f.Expect(f.places()).To(Equal([]string{"a/cleanup", "b/cleanup"}))
+	f.ends(0, "", "a/cleanup", "b/cleanup")
+	f.Expect(f.gone()).To(BeTrue())
+	f.Expect(f.recorded()).To(ContainElement("Normal CleanedUp cleanupCmd has ended with 0 on all nodes where work ran: 2"))
+}
+
+// Where the cleanup has ended it does not run again, whatever becomes of its pod while another node is busy.
+func TestCleanupRunsOnce(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	f.create(cleanup)
+	f.runs("a/0", "b/0")
+	f.delete()
+	f.ends(7, "", "a/cleanup")
+	f.Expect(f.record().Cleaned).To(Equal(map[string]int32{f.node("a"): 7}))
+	f.Expect(f.places()).To(Equal([]string{"b/cleanup"}), "a pod that is not there is not created again")
+	f.use()
+	f.leave("a")
+	f.join("a")
+	f.settle()
+	f.Expect(f.places()).To(Equal([]string{"b/cleanup"}))
+	f.ends(0, "", "b/cleanup")
+	f.Expect(f.gone()).To(BeTrue())
+	f.Expect(f.pods).To(HaveKeyWithValue("a/cleanup", 1))
+	f.Expect(f.recorded()).To(ContainElement("Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 2 nodes: " + f.node("a") + " (exit code 7)"))
+}
+
+// A finished cleanup pod that is about to be deleted is recorded first, and at once.
+func TestCleanupIsRecordedBeforeItsPodGoes(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	f.create(cleanup)
+	f.runs("a/0", "b/0")
+	f.delete()
+	f.kubelet("a/cleanup", isOver(0, ""))
+	f.Expect(f.client.Delete(f.ctx, f.pod("a/cleanup"))).To(Succeed())
+	f.passes(1)
+	f.Expect(f.record().Cleaned).To(HaveKey(f.node("a")))
+	f.passes(1)
+	f.settle()
+	f.Expect(f.places()).To(Equal([]string{"b/cleanup"}))
+	f.Expect(f.pods).To(HaveKeyWithValue("a/cleanup", 1))
+}
+
+// The status says what a deletion waits for, and one Event announces it.
+func TestStatusOfADeletion(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	f.create(cleanup)
+	f.runs("a/0")
+	f.recorded()
+	f.delete()
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonCleaningUp).Message).To(ContainSubstring("cleanupCmd"))
+	f.Expect(f.recorded()).To(ConsistOf(HavePrefix("Normal CleaningUp")))
+	f.kubelet("a/cleanup", isWaiting("ErrImagePull", "no such image"))
+	f.settle()
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonImageNotPulled).Message).To(ContainSubstring("no such image"))
+	f.Expect(f.recorded()).To(ConsistOf(HavePrefix("Warning ImageNotPulled")))
+	f.expectRest()
+}
+
+// The time-out counts from when the operator saw the deletion: one that was down for longer tries all the same.
+func TestCleanupAfterALongAbsence(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	f.create(cleanup, func(s *v1alpha1.GoopSpec) { s.CleanupTimeoutSeconds = 60 })
+	f.runs("a/0")
+	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
+	f.clock.SetTime(time.Now().Add(time.Hour))
+	f.settle()
+	f.Expect(f.places()).To(Equal([]string{"a/cleanup"}))
+	f.use()
+	f.clock.Step(50 * time.Second)
+	f.settle()
+	f.Expect(f.gone()).To(BeFalse())
+	f.clock.Step(10 * time.Second)
+	f.settle()
+	f.Expect(f.gone()).To(BeTrue())
+}
+
+// The DaemonSets of a Goop with a cleanup are not deleted before it in the foreground: while the operator is down, where
+// work has begun would be forgotten with them.
+func TestRoundsOutlastAForegroundDeletion(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	f.create(cleanup)
+	f.Expect(f.daemonSets()["job-0"].OwnerReferences[0].BlockOwnerDeletion).To(BeNil())
 }

@@ -25,7 +25,7 @@ func TestNameConflict(t *testing.T) {
 	before := f.daemonSets()["job-1"]
 	f.create(workers(3))
 	running := f.expectNotRunning(v1alpha1.ReasonNameConflict)
-	f.Expect(running.Message).To(Equal("DaemonSet job-1 exists and does not belong to this Goop: it is left as it is"))
+	f.Expect(running.Message).To(Equal("DaemonSet job-1 exists and is not owned by this Goop: it is left unchanged"))
 	f.Expect(f.daemonSets()["job-1"]).To(Equal(before))
 	f.Expect(f.places()).To(Equal([]string{"a/0", "b/0"}), "the other rounds are made")
 	f.expectRest()
@@ -102,39 +102,8 @@ func TestRefusedDaemonSet(t *testing.T) {
 	})).To(Succeed())
 	f.passes(3)
 	f.Expect(f.expectNotRunning(v1alpha1.ReasonApplyFailed).Message).To(ContainSubstring("spec.template.spec.initContainers[1].resources.requests"))
-	result, err := f.reconcile()
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(result.RequeueAfter).To(Equal(refusalRetry))
-}
-
-// Host access is for operators that were told so. One that no longer is ends what it has begun.
-func TestHostAccess(t *testing.T) {
-	t.Parallel()
-	for name, host := range map[string]v1alpha1.HostAccess{
-		"root": {Root: v1alpha1.HostRootReadOnly}, "pid": {PID: true}, "network": {Network: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newField(t, "a")
-			f.create(func(s *v1alpha1.GoopSpec) { s.Host = &host })
-			f.Expect(f.expectNotRunning(v1alpha1.ReasonHostAccessRefused).Message).To(ContainSubstring("--allow-host-access"))
-			f.Expect(f.daemonSets()).To(BeEmpty())
-			f.Expect(f.shards()).To(BeEmpty())
-			f.expectRest()
-			f.reconciler.AllowHostAccess = true
-			f.settle()
-			f.expectRunning(v1alpha1.ReasonWorking)
-			f.Expect(f.places()).To(Equal([]string{"a/0"}))
-			f.runs("a/0")
-			f.reconciler.AllowHostAccess = false
-			f.settle()
-			f.Expect(f.places()).To(BeEmpty())
-			f.expectNotRunning(v1alpha1.ReasonHostAccessRefused)
-		})
-	}
-	f := newField(t, "a")
-	f.create(func(s *v1alpha1.GoopSpec) { s.Host = &v1alpha1.HostAccess{Root: v1alpha1.HostRootNone} })
-	f.expectRunning(v1alpha1.ReasonWorking)
+	_, err := f.reconcile()
+	f.Expect(isRejected(err)).To(BeTrue(), "the queue paces the retries: %v", err)
 }
 
 // Somebody has edited the record. Nothing is done, and nothing lost, until it can be read again.

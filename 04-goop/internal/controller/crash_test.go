@@ -77,6 +77,10 @@ func live(t *testing.T, story func(*field) storyEnd, at crash) (storyEnd, []stri
 	end.pods = f.pods
 	// Nodes have the name of the namespace in front.
 	end.status.Failures = nil
+	// Each run has ConfigMaps of its own.
+	for i := range end.status.RecordUIDs {
+		end.status.RecordUIDs[i] = "uid"
+	}
 	for i := range end.status.Conditions {
 		end.status.Conditions[i].LastTransitionTime = metav1.Time{}
 		end.status.Conditions[i].Message = ""

@@ -1,12 +1,35 @@
-// Package controller spreads the work of Goops over nodes: a DaemonSet for each round, and a record of what is done.
+// Package controller spreads the work of Goops over nodes: a DaemonSet for each round, and a record of what is finished.
+//
+// Its files in the order of reading. A function calls functions of its own file and of later ones only:
+//
+//	goop_controller.go  Reconcile, step by step
+//	watches.go          what triggers a reconciliation, and what the cache holds
+//	observe.go          what one reconciliation reads, and the plan that it makes of it
+//	finalize.go         what happens before a Goop with a cleanupCmd goes
+//	rounds.go           the DaemonSets of the work
+//	record.go           what is recorded, and when
+//	shards.go           the ConfigMaps of the record: read, believed, released
+//	apply.go            how a dependent is written
+//	report.go           how the status and Events are written
+//	pace.go             how often record and status are written
+//	resources.go        spec and plan → desired dependents
+//	affinity.go         nodes ↔ the affinity of a DaemonSet
+//	outcome.go          what was observed → how the cleanup went
+//	status.go           what was observed → conditions
+//	observation.go      what one reconciliation observed
+//	pods.go             what pods say of themselves
+//	nodes.go            which nodes may be used
+//	conditions.go       how a condition is set
+//	errors.go           the classes of errors
+//	messages.go         texts of conditions and Events
 package controller
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,33 +41,25 @@ import (
 // fieldOwner is the name under which the API server records the fields that this controller owns.
 const fieldOwner = "goop-controller"
 
-// refusalRetry is how often something is tried again that was refused, where no event tells that it would now be
-// granted: the operator does not watch quotas.
-const refusalRetry = 5 * time.Second
-
-// errStale says that the cache is behind what the API server has. The queue tries again at once, and then at
-// longer and longer intervals.
-var errStale = errors.New("the cache is behind: the Goop has changed since")
-
-// GoopReconciler spreads the work of Goops over nodes, and reports what it sees.
+// GoopReconciler spreads the work of Goops over nodes, and reports what it observes.
 type GoopReconciler struct {
 	client.Client
-	// APIReader reads past the cache.
-	APIReader client.Reader
-	Recorder  events.EventRecorder
-	Clock     clock.PassiveClock
+	// apiReader reads past the cache.
+	apiReader client.Reader
+	recorder  events.EventRecorder
+	clock     clock.PassiveClock
 
-	// Images are those that workers are made of.
-	Images Images
-	// AllowHostAccess grants what Goops ask for in spec.host.
-	AllowHostAccess bool
+	images Images
+	// allowHostAccess grants what Goops ask for in spec.host.
+	allowHostAccess bool
 
 	pace pace
 }
 
-// NewGoopReconciler returns a reconciler that reads and writes through c, and through reader past the cache.
-func NewGoopReconciler(c client.Client, reader client.Reader, recorder events.EventRecorder, images Images) *GoopReconciler {
-	return &GoopReconciler{Client: c, APIReader: reader, Recorder: recorder, Clock: clock.RealClock{}, Images: images}
+// NewGoopReconciler returns a reconciler that reads and writes through c, and through apiReader past the cache.
+// allowHostAccess grants what Goops ask for in spec.host.
+func NewGoopReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock, images Images, allowHostAccess bool) *GoopReconciler {
+	return &GoopReconciler{Client: c, apiReader: apiReader, recorder: recorder, clock: clock, images: images, allowHostAccess: allowHostAccess}
 }
 
 // Get is for what is read past the cache. Goops are patched for their finalizer only. The goops/finalizers are for
@@ -60,114 +75,145 @@ func NewGoopReconciler(c client.Client, reader client.Reader, recorder events.Ev
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile makes one pass over one Goop: it does the same whatever woke it, and it may be called at any time and
-// any number of times. It finds the first thing that is out of order, mends it, and returns: the change itself calls
-// it again. At last it reports.
+// Reconcile compares the actual state of one Goop with its spec and corrects the first thing that differs: the change
+// itself triggers the next reconciliation. If nothing differs, it reports. It does the same whatever triggered it, and it
+// may be called at any time and any number of times.
 func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	seen, err := r.look(ctx, req.NamespacedName)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	// Gone, or about to be with nothing to clean up: the garbage collector removes what it owns.
-	if seen == nil {
+	// 1. Fetch.
+	var goop v1alpha1.Goop
+	if err := r.Get(ctx, req.NamespacedName, &goop); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, err
+		}
 		r.pace.forget(req.NamespacedName)
+		return ctrl.Result{}, r.releaseAbandoned(ctx, req.NamespacedName)
+	}
+	// Without our finalizer there is nothing to do: the garbage collector deletes what a deleted Goop owns.
+	if !goop.DeletionTimestamp.IsZero() && !hasFinalizer(&goop) {
 		return ctrl.Result{}, nil
 	}
-	if !seen.goop.DeletionTimestamp.IsZero() {
-		return seen.result(r.mend(ctx, seen, r.beforeItGoes()))
+
+	// 2. Observe.
+	observed, err := r.observe(ctx, &goop)
+
+	// 3. Finalize if it is being deleted, else ensure the dependents.
+	changed := false
+	switch {
+	case err != nil:
+	case !goop.DeletionTimestamp.IsZero():
+		changed, err = r.finalize(ctx, observed)
+	default:
+		changed, err = r.ensureDependents(ctx, observed)
 	}
-	mended, err := r.mend(ctx, seen, r.whileItLives())
-	if err == nil && !mended {
-		mended, err = r.report(ctx, seen)
+	if (changed && err == nil) || isStale(err) {
+		return ctrl.Result{}, err
 	}
-	return seen.result(mended, err)
+	if errors.Is(err, errNamespaceTerminating) {
+		return ctrl.Result{}, nil
+	}
+
+	// 4. Report, also what failed.
+	observed.failure = failureOf(err)
+	if reportErr := r.report(ctx, observed); reportErr != nil {
+		return ctrl.Result{}, errors.Join(err, reportErr)
+	}
+
+	// 5. Requeue for what no event will announce.
+	return requeue(observed, err)
 }
 
-// mend takes step after step until one has put something in order. The steps build on each other: after one that was
-// refused there is no other.
-func (r *GoopReconciler) mend(ctx context.Context, seen *facts, steps []step) (bool, error) {
-	for _, step := range steps {
-		mended, err := step(ctx, seen)
-		if err != nil && seen.takeRefusal(err) == nil {
-			return false, nil
-		}
-		if mended || err != nil {
-			return mended, err
-		}
+// ensureDependents takes step after step until one has changed something. The steps build on each other: after one that
+// failed there is no other.
+func (r *GoopReconciler) ensureDependents(ctx context.Context, observed *observation) (bool, error) {
+	// 1. With a cleanup to come, the Goop may not go unnoticed.
+	if changed, err := r.ensureFinalizer(ctx, observed); changed || err != nil {
+		return changed, err
 	}
-	return false, nil
+	// 2. The start is recorded; a suspension ends it.
+	if changed, err := r.recordStart(ctx, observed); changed || err != nil {
+		return changed, err
+	}
+	// 3. The record is known by its uids, before work is in it.
+	if changed, err := r.recordShards(ctx, observed); changed || err != nil {
+		return changed, err
+	}
+	// 4. What workers report is recorded.
+	if changed, err := r.recordWork(ctx, observed); changed || err != nil {
+		return changed, err
+	}
+	// 5. Complete or Failed, before anything is deleted.
+	if changed, err := r.finish(ctx, observed); changed || err != nil {
+		return changed, err
+	}
+	// 6. After the TTL nothing is left.
+	if changed, err := r.deleteAfterTTL(ctx, observed); changed || err != nil {
+		return changed, err
+	}
+	// 7. The DaemonSets are as planned.
+	return r.ensureRounds(ctx, observed)
 }
 
-// step puts one thing in order, and tells whether it was not. The error is a *refusedError if it cannot be.
-type step func(context.Context, *facts) (mended bool, err error)
-
-func (r *GoopReconciler) whileItLives() []step {
-	return []step{
-		r.hold,     // 1. With a cleanup to come, the Goop may not go unnoticed.
-		r.begin,    // 2. The start is recorded; a suspension ends it.
-		r.remember, // 3. What workers tell is recorded.
-		r.end,      // 4. Complete or Failed, before anything is taken away.
-		r.clear,    // 5. After the TTL nothing is left.
-		r.spread,   // 6. The DaemonSets are as planned.
-	}
-}
-
-func (r *GoopReconciler) beforeItGoes() []step {
-	return []step{
-		r.giveUp,       // 1. The time for the cleanup is over.
-		r.remember,     // 2. Where work has begun is recorded.
-		r.stop,         // 3. The work ends.
-		r.startCleanup, // 4. The cleanup runs where work was.
-		r.release,      // 5. The Goop goes.
-	}
-}
-
-// hold sets the finalizer, before there is anything to clean up.
-func (r *GoopReconciler) hold(ctx context.Context, seen *facts) (bool, error) {
-	if len(seen.goop.Spec.CleanupCmd) == 0 || seen.narrow || hasFinalizer(seen.goop) {
+// ensureFinalizer adds the finalizer, before there is anything to clean up.
+func (r *GoopReconciler) ensureFinalizer(ctx context.Context, observed *observation) (bool, error) {
+	if len(observed.goop.Spec.CleanupCmd) == 0 || observed.stopping || hasFinalizer(observed.goop) {
 		return false, nil
 	}
-	return true, r.setFinalizers(ctx, seen.goop, append(slices.Clip(seen.goop.Finalizers), v1alpha1.CleanupFinalizer))
+	return true, r.setFinalizers(ctx, observed.goop, append(slices.Clip(observed.goop.Finalizers), v1alpha1.CleanupFinalizer))
 }
 
-// end writes the end of the work, once it is known.
-func (r *GoopReconciler) end(ctx context.Context, seen *facts) (bool, error) {
-	end, left := endOf(seen)
-	seen.comeBack(left)
-	if end == nil {
+// finish writes the end of the work, once it is known. What has finished until then is recorded first.
+func (r *GoopReconciler) finish(ctx context.Context, observed *observation) (bool, error) {
+	end, left := endOf(observed)
+	observed.requeueAfter(left)
+	switch {
+	case end == nil:
 		return false, nil
+	case len(observed.work.ended) > 0 && !ignoresResults(observed):
+		return true, r.writeRecord(ctx, observed)
 	}
-	return true, r.writeStatus(ctx, seen, endStatus(seen, *end))
+	return true, r.reportStatus(ctx, observed, endStatus(observed, *end))
 }
 
 // report writes the status if it changed, but not more often than the pace allows, except for the first.
-func (r *GoopReconciler) report(ctx context.Context, seen *facts) (bool, error) {
-	r.watchPods(seen)
-	status := desiredStatus(seen)
-	if sameStatus(status, seen.goop.Status) {
+func (r *GoopReconciler) report(ctx context.Context, observed *observation) error {
+	r.checkPods(observed)
+	status := desiredStatus(observed)
+	if apiequality.Semantic.DeepEqual(status, observed.goop.Status) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to change", "running", status.Running)
-		return false, nil
+		return nil
 	}
-	first := len(seen.goop.Status.Conditions) == 0
-	if wait := r.pace.wait(seen.key(), writesStatus, seen.now); wait > 0 && !first {
-		seen.comeBack(wait)
-		return false, nil
+	first := len(observed.goop.Status.Conditions) == 0
+	if wait := r.pace.wait(observed.key(), writesStatus, observed.now); wait > 0 && !first {
+		observed.requeueAfter(wait)
+		return nil
 	}
-	if err := r.writeStatus(ctx, seen, status); err != nil {
-		return false, err
+	if err := r.reportStatus(ctx, observed, status); err != nil {
+		return err
 	}
 	if !first {
-		r.pace.wrote(seen.key(), writesStatus, seen.now)
+		r.pace.wrote(observed.key(), writesStatus, observed.now)
 	}
-	return true, nil
+	return nil
 }
 
-// watchPods notes whether no pod is made for work that is to be done. No event will tell that: the pass comes back.
-func (r *GoopReconciler) watchPods(seen *facts) {
-	lacking := lacksPods(seen)
-	idle := r.pace.idles(seen.key(), lacking, seen.now)
-	seen.noPods = idle >= podsPatience
+// checkPods notes whether no pod is created for work that is to be done. No event will announce that.
+func (r *GoopReconciler) checkPods(observed *observation) {
+	lacking := lacksPods(observed)
+	idle := r.pace.idles(observed.key(), lacking, observed.now)
+	observed.noPods = idle >= podsPatience
 	if lacking {
-		seen.comeBack(podsPatience - idle)
+		observed.requeueAfter(podsPatience - idle)
 	}
+}
+
+// requeue decides when to try again. The deletion of an object that has a name of ours is an event, and host access is
+// granted by a restart. All else that failed is retried at the queue's own pace.
+func requeue(observed *observation, err error) (ctrl.Result, error) {
+	_, err = without(err, v1alpha1.ReasonNameConflict)
+	_, err = without(err, v1alpha1.ReasonHostAccessRefused)
+	_, err = without(err, v1alpha1.ReasonRecordUnreadable)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: observed.requeue}, nil
 }

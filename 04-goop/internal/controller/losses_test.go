@@ -211,7 +211,7 @@ func TestNoPods(t *testing.T) {
 	f.Expect(result.RequeueAfter).To(Equal(podsPatience))
 	f.clock.Step(podsPatience)
 	f.passes(1)
-	f.Expect(f.expectNotRunning(v1alpha1.ReasonNoPods).Message).To(ContainSubstring("daemonset/job-0"))
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonPodsNotCreated).Message).To(ContainSubstring("daemonset/job-0"))
 
 	f.settle()
 	f.runs("a/0")

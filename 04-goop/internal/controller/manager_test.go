@@ -19,10 +19,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -63,8 +65,8 @@ func (f *field) manage(t *testing.T) (user string, stop func()) {
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(f.ctx))
-	reconciler := NewGoopReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("goop-controller"), testImages)
-	f.Expect(reconciler.SetupWithManager(ctx, mgr, 2)).To(Succeed())
+	reconciler := NewGoopReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("goop-controller"), clock.RealClock{}, testImages, false)
+	f.Expect(reconciler.SetupWithManager(ctx, mgr, ctrlcontroller.Options{MaxConcurrentReconciles: 2})).To(Succeed())
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := mgr.Start(ctx); err != nil {
@@ -108,7 +110,7 @@ func (f *field) submit(daemonSets int, change ...func(*v1alpha1.GoopSpec)) {
 
 // says waits for a condition of the Goop to have a reason.
 func (f *field) says(kind, reason string) {
-	f.Eventually(func() string { return conditionOf(f.goop().Status, kind).Reason }, watchTimeout).Should(Equal(reason), kind)
+	f.Eventually(func() string { return conditionOf(f.goop().Status.Conditions, kind).Reason }, watchTimeout).Should(Equal(reason), kind)
 }
 
 // From its creation to its end a Goop costs its DaemonSets, four writes, two Events, and one write a second at most,

@@ -13,16 +13,16 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// standing is what a node is to a Goop.
-type standing int
+// eligibility says whether workers of a Goop may be on a node.
+type eligibility int
 
 const (
-	// standingOut: no worker may be there.
-	standingOut standing = iota
-	// standingStay: a worker that is there may stay, and none comes.
-	standingStay
-	// standingIn: workers may be there, at once or when the node is ready.
-	standingIn
+	// notEligible: no worker may be there.
+	notEligible eligibility = iota
+	// eligibleIfAtWork: a worker that is there may stay, and none comes.
+	eligibleIfAtWork
+	// isEligible: workers may be there, at once or when the node is ready.
+	isEligible
 )
 
 // passing are taints by which Kubernetes says that a node's trouble may pass. Some of them keep the pods of
@@ -37,22 +37,22 @@ var passing = []corev1.Toleration{
 	{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
 }
 
-// standingOf is what a node is to a Goop, as the DaemonSet controller sees it
+// eligibilityOf is what a node is to a Goop, as the DaemonSet controller sees it
 // (k8s.io/kubernetes/pkg/controller/daemon, NodeShouldRunDaemonPod).
-func standingOf(goop *v1alpha1.Goop, node *corev1.Node) standing {
+func eligibilityOf(goop *v1alpha1.Goop, node *corev1.Node) eligibility {
 	if !labels.SelectorFromSet(goop.Spec.NodeSelector).Matches(labels.Set(node.Labels)) {
-		return standingOut
+		return notEligible
 	}
-	result := standingIn
+	result := isEligible
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
 		if taint.Effect == corev1.TaintEffectPreferNoSchedule || tolerated(goop.Spec.Tolerations, taint) || tolerated(passing, taint) {
 			continue
 		}
 		if taint.Effect == corev1.TaintEffectNoExecute {
-			return standingOut
+			return notEligible
 		}
-		result = standingStay
+		result = eligibleIfAtWork
 	}
 	return result
 }
@@ -67,7 +67,7 @@ func tolerated(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 type nodes struct {
 	// there are all, by name.
 	there map[string]*corev1.Node
-	// in and stay are the names of those that have this standing.
+	// in and stay are the names of those that have this eligibility.
 	in   []string
 	stay map[string]bool
 }
@@ -85,8 +85,8 @@ func (n nodes) eligible(atWork map[string]bool) []string {
 	return all
 }
 
-// silent tells whether a node does not answer: what is deleted there is not gone until it does.
-func (n nodes) silent(name string) bool {
+// isUnreachable tells whether a node does not respond: what is deleted there is not gone until it does.
+func (n nodes) isUnreachable(name string) bool {
 	node := n.there[name]
 	return node != nil && slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == corev1.TaintNodeUnreachable
@@ -103,10 +103,10 @@ func (r *GoopReconciler) nodesFor(ctx context.Context, goop *v1alpha1.Goop) (nod
 	for i := range list.Items {
 		node := &list.Items[i]
 		all.there[node.Name] = node
-		switch standingOf(goop, node) {
-		case standingIn:
+		switch eligibilityOf(goop, node) {
+		case isEligible:
 			all.in = append(all.in, node.Name)
-		case standingStay:
+		case eligibleIfAtWork:
 			all.stay[node.Name] = true
 		}
 	}

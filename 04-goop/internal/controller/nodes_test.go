@@ -25,33 +25,33 @@ func TestStandingOfANode(t *testing.T) {
 		goop   *v1alpha1.Goop
 		labels map[string]string
 		taints []corev1.Taint
-		want   standing
+		want   eligibility
 	}{
-		"any":                      {aGoop(), nil, nil, standingIn},
-		"with the labels":          {ssd, map[string]string{"disk": "ssd", "x": "y"}, nil, standingIn},
-		"with other labels":        {ssd, map[string]string{"disk": "hdd"}, nil, standingOut},
-		"without labels":           {ssd, nil, nil, standingOut},
-		"cordoned":                 {aGoop(), nil, taint(corev1.TaintNodeUnschedulable, noSchedule), standingIn},
-		"not ready, no pods come":  {aGoop(), nil, taint(corev1.TaintNodeNotReady, noSchedule), standingIn},
-		"not ready, pods go":       {aGoop(), nil, taint(corev1.TaintNodeNotReady, noExecute), standingIn},
-		"unreachable, pods go":     {aGoop(), nil, taint(corev1.TaintNodeUnreachable, noExecute), standingIn},
-		"short of disk":            {aGoop(), nil, taint(corev1.TaintNodeDiskPressure, noSchedule), standingIn},
-		"short of memory":          {aGoop(), nil, taint(corev1.TaintNodeMemoryPressure, noSchedule), standingIn},
-		"short of processes":       {aGoop(), nil, taint(corev1.TaintNodePIDPressure, noSchedule), standingIn},
-		"without a network":        {aGoop(), nil, taint(corev1.TaintNodeNetworkUnavailable, noSchedule), standingIn},
-		"of the control plane":     {aGoop(), nil, taint("node-role.kubernetes.io/control-plane", noSchedule), standingStay},
-		"to be emptied":            {aGoop(), nil, taint("maintenance", noExecute), standingOut},
-		"both":                     {aGoop(), nil, append(taint("a", noSchedule), taint("b", noExecute)...), standingOut},
-		"better not":               {aGoop(), nil, taint("a", corev1.TaintEffectPreferNoSchedule), standingIn},
-		"tolerated by key":         {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), nil, taint("a", noExecute), standingIn},
-		"tolerated by value":       {tolerating(corev1.Toleration{Key: "a", Value: "v"}), nil, taint("a", noSchedule), standingIn},
-		"not with this value":      {tolerating(corev1.Toleration{Key: "a", Value: "w"}), nil, taint("a", noSchedule), standingStay},
-		"not with this effect":     {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists, Effect: noSchedule}), nil, taint("a", noExecute), standingOut},
-		"whatever is tolerated":    {tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), nil, append(taint("a", noSchedule), taint("b", noExecute)...), standingIn},
-		"one of two not tolerated": {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), nil, append(taint("a", noSchedule), taint("b", noSchedule)...), standingStay},
+		"any":                      {aGoop(), nil, nil, isEligible},
+		"with the labels":          {ssd, map[string]string{"disk": "ssd", "x": "y"}, nil, isEligible},
+		"with other labels":        {ssd, map[string]string{"disk": "hdd"}, nil, notEligible},
+		"without labels":           {ssd, nil, nil, notEligible},
+		"cordoned":                 {aGoop(), nil, taint(corev1.TaintNodeUnschedulable, noSchedule), isEligible},
+		"not ready, no pods come":  {aGoop(), nil, taint(corev1.TaintNodeNotReady, noSchedule), isEligible},
+		"not ready, pods go":       {aGoop(), nil, taint(corev1.TaintNodeNotReady, noExecute), isEligible},
+		"unreachable, pods go":     {aGoop(), nil, taint(corev1.TaintNodeUnreachable, noExecute), isEligible},
+		"short of disk":            {aGoop(), nil, taint(corev1.TaintNodeDiskPressure, noSchedule), isEligible},
+		"short of memory":          {aGoop(), nil, taint(corev1.TaintNodeMemoryPressure, noSchedule), isEligible},
+		"short of processes":       {aGoop(), nil, taint(corev1.TaintNodePIDPressure, noSchedule), isEligible},
+		"without a network":        {aGoop(), nil, taint(corev1.TaintNodeNetworkUnavailable, noSchedule), isEligible},
+		"of the control plane":     {aGoop(), nil, taint("node-role.kubernetes.io/control-plane", noSchedule), eligibleIfAtWork},
+		"to be emptied":            {aGoop(), nil, taint("maintenance", noExecute), notEligible},
+		"both":                     {aGoop(), nil, append(taint("a", noSchedule), taint("b", noExecute)...), notEligible},
+		"better not":               {aGoop(), nil, taint("a", corev1.TaintEffectPreferNoSchedule), isEligible},
+		"tolerated by key":         {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), nil, taint("a", noExecute), isEligible},
+		"tolerated by value":       {tolerating(corev1.Toleration{Key: "a", Value: "v"}), nil, taint("a", noSchedule), isEligible},
+		"not with this value":      {tolerating(corev1.Toleration{Key: "a", Value: "w"}), nil, taint("a", noSchedule), eligibleIfAtWork},
+		"not with this effect":     {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists, Effect: noSchedule}), nil, taint("a", noExecute), notEligible},
+		"whatever is tolerated":    {tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), nil, append(taint("a", noSchedule), taint("b", noExecute)...), isEligible},
+		"one of two not tolerated": {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), nil, append(taint("a", noSchedule), taint("b", noSchedule)...), eligibleIfAtWork},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: test.labels}, Spec: corev1.NodeSpec{Taints: test.taints}}
-		NewWithT(t).Expect(standingOf(test.goop, node)).To(Equal(test.want), name)
+		NewWithT(t).Expect(eligibilityOf(test.goop, node)).To(Equal(test.want), name)
 	}
 }
 

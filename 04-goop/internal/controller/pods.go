@@ -2,116 +2,102 @@ package controller
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// exitCodeUnknown is told of a worker that has ended well and has left no record that can be read: somebody has
+// exitCodeUnknown is that of a worker that has ended with 0 and has left no record that can be read: another writer has
 // changed its pod. It counts as a failure.
 const exitCodeUnknown = 125
 
-// podsOf lists the pods of a Goop's name from the cache, whatever they are for. They are not copied: nobody may
-// change them.
-func (r *GoopReconciler) podsOf(ctx context.Context, goop *v1alpha1.Goop) ([]corev1.Pod, error) {
-	var pods corev1.PodList
-	err := r.List(ctx, &pods, client.InNamespace(goop.Namespace), client.MatchingFields{goopIndex: goop.Name}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("listing Pods of Goop %s: %w", goop.Name, err)
-	}
-	return pods.Items, nil
-}
-
-// tale is what the pods of a Goop tell, all together.
-type tale struct {
+// podSummary is what the pods of the work, or of the cleanup, say of themselves, all together.
+type podSummary struct {
 	// ended are the workers that have finished and are not recorded yet.
 	ended map[plan.Place]worker.Record
-	// fading: one of them will soon tell nothing any more.
-	fading bool
+	// vanishing: one of them is about to be deleted, and its result with it.
+	vanishing bool
 	// kept are the finished workers whose pod, and with it their log, is still there.
 	kept map[plan.Place]bool
-	// atWork are the nodes with a worker that is not finished; begun are those of them where work may begin at any
-	// moment, if it has not; seen are all where it has.
-	atWork, begun, seen map[string]bool
-	// running is how many workers are running now, and left how many pods there are of workers that are not
+	// atWork are the nodes with a worker that is not finished; mayBegin are those of them where work may begin at any
+	// moment, if it has not; begun are all where it has.
+	atWork, mayBegin, begun map[string]bool
+	// running is how many workers are running now, and unfinished how many pods there are of workers that are not
 	// finished, those included that are about to end.
-	running, left int
-	// trouble is the most telling reason why a worker does not start; nil if there is none.
-	trouble *trouble
+	running, unfinished int
+	// notStarted is the most telling reason why a worker does not start; nil if there is none.
+	notStarted *startFailure
 }
 
-// trouble is what keeps a worker from starting.
-type trouble struct {
-	// urgency orders troubles: that with the least is told.
+// startFailure is why a worker does not start, as the kubelet or the scheduler says. Of several, the one with the lowest
+// urgency is reported, then that of the first node by name.
+type startFailure struct {
 	urgency               int
 	node, reason, message string
 }
 
-// tell gathers what the pods of the rounds tell. Rounds are known by the uid of their DaemonSet: pods of an earlier
-// Goop of the same name may still be there. recorded tells what is known of a worker already.
-func tell(pods []corev1.Pod, rounds map[types.UID]int, recorded func(plan.Place) bool) tale {
-	t := tale{
+// summarize sums up what the pods of the rounds say. Rounds are known by the uid of their DaemonSet: pods of an earlier
+// Goop of the same name may still be there. isRecorded tells whether the end of a worker is recorded already.
+func summarize(pods []corev1.Pod, rounds map[types.UID]int, isRecorded func(plan.Place) bool) podSummary {
+	s := podSummary{
 		ended: map[plan.Place]worker.Record{}, kept: map[plan.Place]bool{},
-		atWork: map[string]bool{}, begun: map[string]bool{}, seen: map[string]bool{},
+		atWork: map[string]bool{}, mayBegin: map[string]bool{}, begun: map[string]bool{},
 	}
 	for i := range pods {
 		if round, ours := rounds[controllerOf(&pods[i])]; ours {
-			t.add(&pods[i], round, recorded)
+			s.add(&pods[i], round, isRecorded)
 		}
 	}
-	return t
+	return s
 }
 
-func (t *tale) add(pod *corev1.Pod, round int, recorded func(plan.Place) bool) {
+func (s *podSummary) add(pod *corev1.Pod, round int, isRecorded func(plan.Place) bool) {
 	place := plan.Place{Node: pod.Spec.NodeName, Round: round}
 	work := initStatus(pod, v1alpha1.WorkContainer)
 	if place.Node != "" && hasBegun(work) {
-		t.seen[place.Node] = true
+		s.begun[place.Node] = true
 	}
 	if work != nil && work.State.Running != nil {
-		t.running++
+		s.running++
 	}
 	switch {
 	case place.Node == "":
 		// It is not on a node yet: the scheduler may say why.
-		t.left++
-		t.note(unscheduled(pod))
-	case recorded(place):
+		s.unfinished++
+		s.note(unscheduled(pod))
+	case isRecorded(place):
 		if lives(pod) && !isSecond(pod, work) {
-			t.kept[place] = true
+			s.kept[place] = true
 		}
 	case finished(work) != nil:
-		t.ended[place] = recordOf(finished(work))
+		s.ended[place] = recordOf(finished(work))
 		if lives(pod) {
-			t.kept[place] = true
+			s.kept[place] = true
 		} else {
-			t.fading = true
+			s.vanishing = true
 		}
 	default:
-		t.left++
-		t.atWork[place.Node] = true
-		found := troubleOf(pod)
-		if found == nil || found.reason != v1alpha1.ReasonImageNotPulled {
-			t.begun[place.Node] = true
+		s.unfinished++
+		s.atWork[place.Node] = true
+		failure := startFailureOf(pod)
+		if failure == nil || failure.reason != v1alpha1.ReasonImageNotPulled {
+			s.mayBegin[place.Node] = true
 		}
-		t.note(found)
+		s.note(failure)
 	}
 }
 
-// note keeps the most telling trouble: of those that tell as much that of the first node.
-func (t *tale) note(found *trouble) {
-	if found != nil && (t.trouble == nil || cmp.Or(found.urgency-t.trouble.urgency, strings.Compare(found.node, t.trouble.node)) < 0) {
-		t.trouble = found
+// note keeps the most telling failure.
+func (s *podSummary) note(found *startFailure) {
+	if found != nil && (s.notStarted == nil || cmp.Or(found.urgency-s.notStarted.urgency, strings.Compare(found.node, s.notStarted.node)) < 0) {
+		s.notStarted = found
 	}
 }
 
@@ -184,12 +170,12 @@ func recordOf(ended *corev1.ContainerStateTerminated) worker.Record {
 	return record
 }
 
-// unscheduled is the trouble of a pod that is on no node; nil if the scheduler has not said anything.
-func unscheduled(pod *corev1.Pod) *trouble {
+// unscheduled is why a pod does not start that is on no node; nil if the scheduler has not said anything.
+func unscheduled(pod *corev1.Pod) *startFailure {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && pod.DeletionTimestamp == nil {
 			node := nodeWanted(pod)
-			return &trouble{urgency: 1, node: node, reason: v1alpha1.ReasonWorkersNotStarted, message: node + ": " + condition.Message}
+			return &startFailure{urgency: 1, node: node, reason: v1alpha1.ReasonUnschedulable, message: node + ": " + condition.Message}
 		}
 	}
 	return nil
@@ -211,8 +197,8 @@ func nodeWanted(pod *corev1.Pod) string {
 	return "a node"
 }
 
-// troubleOf is what keeps a worker from starting; nil if nothing does.
-func troubleOf(pod *corev1.Pod) *trouble {
+// startFailureOf is what keeps a worker from starting; nil if nothing does.
+func startFailureOf(pod *corev1.Pod) *startFailure {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
@@ -221,7 +207,7 @@ func troubleOf(pod *corev1.Pod) *trouble {
 		if status == nil {
 			continue
 		}
-		found := &trouble{urgency: 2, node: pod.Spec.NodeName, reason: v1alpha1.ReasonWorkersNotStarted}
+		found := &startFailure{urgency: 2, node: pod.Spec.NodeName, reason: v1alpha1.ReasonWorkersNotStarted}
 		if !found.read(name, status) {
 			continue
 		}
@@ -232,54 +218,25 @@ func troubleOf(pod *corev1.Pod) *trouble {
 }
 
 // read takes over what keeps a container from starting, and tells whether anything does.
-func (t *trouble) read(name string, status *corev1.ContainerStatus) bool {
+func (f *startFailure) read(name string, status *corev1.ContainerStatus) bool {
 	ended := status.State.Terminated
 	if waiting := status.State.Waiting; waiting != nil {
 		switch {
 		case pullReasons[waiting.Reason]:
-			t.urgency, t.reason = 0, v1alpha1.ReasonImageNotPulled
-			t.message = normalisePullMessage(status.Image, waiting.Message)
+			f.urgency, f.reason = 0, v1alpha1.ReasonImageNotPulled
+			f.message = pullMessage(status.Image, waiting.Message)
 			return true
 		case waiting.Reason == "CrashLoopBackOff":
 			// Its message tells of ever longer pauses: what came before says more, and stays.
 			ended = status.LastTerminationState.Terminated
 		case waiting.Reason != "" && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
-			t.message = strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
+			f.message = strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
 			return true
 		}
 	}
 	if ended == nil || ended.ExitCode == 0 {
 		return false
 	}
-	t.message = strings.TrimSuffix(fmt.Sprintf("container %s ended with exit code %d (%s): %s", name, ended.ExitCode, ended.Reason, strings.TrimSpace(ended.Message)), ": ")
+	f.message = strings.TrimSuffix(fmt.Sprintf("container %s ended with exit code %d (%s): %s", name, ended.ExitCode, ended.Reason, strings.TrimSpace(ended.Message)), ": ")
 	return true
-}
-
-// pullReasons are the reasons by which the kubelet says that it has no image for a container
-// (k8s.io/kubernetes/pkg/kubelet/images/types.go).
-var pullReasons = map[string]bool{
-	"ErrImagePull":              true,
-	"ImagePullBackOff":          true,
-	"InvalidImageName":          true,
-	"ErrImageNeverPull":         true,
-	"ImageInspectError":         true,
-	"RegistryUnavailable":       true,
-	"SignatureValidationFailed": true,
-}
-
-var (
-	backOffPrefix = regexp.MustCompile(`^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?`)
-	// A failed look-up or dial names the local end of the connection, with a new port each time.
-	localEnd = regexp.MustCompile(`(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]):\d+->`)
-)
-
-// normalisePullMessage makes one text of those that the kubelet alternates between while it retries
-// (ErrImagePull and ImagePullBackOff), so that a pull that keeps failing writes one status, not many.
-func normalisePullMessage(image, message string) string {
-	message = backOffPrefix.ReplaceAllString(message, "")
-	message = strings.TrimSpace(localEnd.ReplaceAllString(message, ""))
-	if message == "" {
-		return "pulling image " + image + " failed"
-	}
-	return "pulling image " + image + " failed: " + message
 }

@@ -49,34 +49,34 @@ func TestWhatAPodTells(t *testing.T) {
 	t.Parallel()
 	place := plan.Place{Node: "a", Round: 3}
 	type told struct {
-		ended, kept, atWork, begun, seen, fading bool
-		running, left                            int
-		reason                                   string
+		ended, kept, atWork, mayBegin, begun, vanishing bool
+		running, unfinished                             int
+		reason                                          string
 	}
 	for name, test := range map[string]struct {
 		pod      *corev1.Pod
 		recorded bool
 		want     told
 	}{
-		"new":                  {aPod(), false, told{atWork: true, begun: true, left: 1}},
-		"at work":              {aPod(withWork(isRunning)), false, told{atWork: true, begun: true, seen: true, running: 1, left: 1}},
-		"at work, about to go": {aPod(withWork(isRunning), isGoingAway), false, told{atWork: true, begun: true, seen: true, running: 1, left: 1}},
-		"finished":             {aPod(withWork(isOver(0, ""))), false, told{ended: true, kept: true, seen: true}},
+		"new":                  {aPod(), false, told{atWork: true, mayBegin: true, unfinished: 1}},
+		"at work":              {aPod(withWork(isRunning)), false, told{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
+		"at work, about to go": {aPod(withWork(isRunning), isGoingAway), false, told{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
+		"finished":             {aPod(withWork(isOver(0, ""))), false, told{ended: true, kept: true, begun: true}},
 		"finished, about to go": {
-			aPod(withWork(isOver(0, "")), isGoingAway), false, told{ended: true, fading: true, seen: true},
+			aPod(withWork(isOver(0, "")), isGoingAway), false, told{ended: true, vanishing: true, begun: true},
 		},
-		"finished, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), false, told{ended: true, kept: true, seen: true, running: 1}},
-		"recorded":                              {aPod(withWork(isOver(0, ""))), true, told{kept: true, seen: true}},
-		"recorded, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), true, told{kept: true, seen: true, running: 1}},
-		"recorded, about to go":                 {aPod(withWork(isOver(0, "")), isGoingAway), true, told{seen: true}},
-		"recorded, evicted":                     {aPod(withWork(isOver(0, "")), isEvicted), true, told{seen: true}},
+		"finished, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), false, told{ended: true, kept: true, begun: true, running: 1}},
+		"recorded":                              {aPod(withWork(isOver(0, ""))), true, told{kept: true, begun: true}},
+		"recorded, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), true, told{kept: true, begun: true, running: 1}},
+		"recorded, about to go":                 {aPod(withWork(isOver(0, "")), isGoingAway), true, told{begun: true}},
+		"recorded, evicted":                     {aPod(withWork(isOver(0, "")), isEvicted), true, told{begun: true}},
 		"recorded, and a second pod":            {aPod(), true, told{}},
-		"recorded, and a second pod is at work": {aPod(withWork(isRunning)), true, told{seen: true, running: 1}},
-		"killed, to be tried again":             {aPod(withWork(hasFailed(137, "OOMKilled", ""))), false, told{atWork: true, begun: true, seen: true, left: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
-		"does not start":                        {aPod(withWork(hasFailed(128, "StartError", "no such file"))), false, told{atWork: true, begun: true, left: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
-		"image not pulled":                      {aPod(withWork(isWaiting("ErrImagePull", "no"))), false, told{atWork: true, left: 1, reason: v1alpha1.ReasonImageNotPulled}},
-		"being made":                            {aPod(withWork(isWaiting("PodInitializing", ""))), false, told{atWork: true, begun: true, left: 1}},
-		"of no node":                            {aPod(func(pod *corev1.Pod) { pod.Spec.NodeName = "" }), false, told{left: 1}},
+		"recorded, and a second pod is at work": {aPod(withWork(isRunning)), true, told{begun: true, running: 1}},
+		"killed, to be tried again":             {aPod(withWork(hasFailed(137, "OOMKilled", ""))), false, told{atWork: true, mayBegin: true, begun: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
+		"does not start":                        {aPod(withWork(hasFailed(128, "StartError", "no such file"))), false, told{atWork: true, mayBegin: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
+		"image not pulled":                      {aPod(withWork(isWaiting("ErrImagePull", "no"))), false, told{atWork: true, unfinished: 1, reason: v1alpha1.ReasonImageNotPulled}},
+		"being made":                            {aPod(withWork(isWaiting("PodInitializing", ""))), false, told{atWork: true, mayBegin: true, unfinished: 1}},
+		"of no node":                            {aPod(func(pod *corev1.Pod) { pod.Spec.NodeName = "" }), false, told{unfinished: 1}},
 		"of another's":                          {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "other" }), false, told{}},
 		"of nobody":                             {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences = nil }), false, told{}},
 	} {
@@ -84,14 +84,14 @@ func TestWhatAPodTells(t *testing.T) {
 			t.Parallel()
 			for what, pod := range map[string]*corev1.Pod{"whole": test.pod, "reduced": reducePod(test.pod)} {
 				g := NewWithT(t)
-				all := tell([]corev1.Pod{*pod}, map[types.UID]int{"three": 3}, func(p plan.Place) bool { return test.recorded && p == place })
+				all := summarize([]corev1.Pod{*pod}, map[types.UID]int{"three": 3}, func(p plan.Place) bool { return test.recorded && p == place })
 				_, ended := all.ended[place]
 				got := told{
-					ended: ended, kept: all.kept[place], atWork: all.atWork["a"], begun: all.begun["a"], seen: all.seen["a"],
-					fading: all.fading, running: all.running, left: all.left,
+					ended: ended, kept: all.kept[place], atWork: all.atWork["a"], mayBegin: all.mayBegin["a"], begun: all.begun["a"],
+					vanishing: all.vanishing, running: all.running, unfinished: all.unfinished,
 				}
-				if all.trouble != nil {
-					got.reason = all.trouble.reason
+				if all.notStarted != nil {
+					got.reason = all.notStarted.reason
 				}
 				g.Expect(got).To(Equal(test.want), what)
 			}
@@ -102,7 +102,7 @@ func TestWhatAPodTells(t *testing.T) {
 func TestRecordOfAWorker(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	all := tell([]corev1.Pod{*aPod(withWork(isOver(3, "the end")))}, map[types.UID]int{"three": 3}, func(plan.Place) bool { return false })
+	all := summarize([]corev1.Pod{*aPod(withWork(isOver(3, "the end")))}, map[types.UID]int{"three": 3}, func(plan.Place) bool { return false })
 	g.Expect(all.ended).To(Equal(map[plan.Place]worker.Record{{Node: "a", Round: 3}: {ExitCode: 3, Tries: 1, Output: "the end"}}))
 }
 
@@ -125,7 +125,7 @@ func TestTroubles(t *testing.T) {
 		pod := aPod(withWork(test.state))
 		pod.Status.InitContainerStatuses[1].LastTerminationState = test.last
 		message := ""
-		if found := troubleOf(pod); found != nil {
+		if found := startFailureOf(pod); found != nil {
 			message = found.message
 		}
 		NewWithT(t).Expect(message).To(Equal(test.want), name)
@@ -148,9 +148,9 @@ func TestWorstTrouble(t *testing.T) {
 	}
 	rounds := map[types.UID]int{"three": 3}
 	none := func(plan.Place) bool { return false }
-	g.Expect(tell(pods, rounds, none).trouble.message).To(HavePrefix("b (pod job-3-xyz): pulling image"))
+	g.Expect(summarize(pods, rounds, none).notStarted.message).To(HavePrefix("b (pod job-3-xyz): pulling image"))
 	pods[2], pods[3] = on("c", isRunning), on("b", isRunning)
-	g.Expect(tell(pods, rounds, none).trouble.message).To(Equal("a node: no room"))
+	g.Expect(summarize(pods, rounds, none).notStarted.message).To(Equal("a node: no room"))
 	pods = pods[:4]
-	g.Expect(tell(pods, rounds, none).trouble.message).To(HavePrefix("a (pod job-3-xyz): container work"))
+	g.Expect(summarize(pods, rounds, none).notStarted.message).To(HavePrefix("a (pod job-3-xyz): container work"))
 }

@@ -56,26 +56,26 @@ func roundName(goop string, round int) string { return goop + "-" + strconv.Itoa
 // cleanupName is the name of the DaemonSet of the cleanup.
 func cleanupName(goop string) string { return goop + "-cleanup" }
 
-// childLabels are those of all that is made for a Goop.
-func childLabels(goop *v1alpha1.Goop) map[string]string {
+// dependentLabels are those of all that is made for a Goop.
+func dependentLabels(goop *v1alpha1.Goop) map[string]string {
 	return map[string]string{
 		labelName: "goop", labelInstance: goop.Name, labelManagedBy: managedBy,
 		v1alpha1.LabelGoop: goop.Name,
 	}
 }
 
-// childMeta makes the Goop the controller of a child: the garbage collector removes the child with it, and the
-// child's events wake the Goop's reconciler.
-func childMeta(goop *v1alpha1.Goop, name string, labels map[string]string) metav1.ObjectMeta {
+// dependentMeta makes the Goop the controller of a dependent: the garbage collector deletes the dependent with it, and the
+// dependent's events trigger a reconciliation of the Goop.
+func dependentMeta(goop *v1alpha1.Goop, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: goop.Namespace, Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(goop, v1alpha1.GroupVersion.WithKind("Goop"))},
 	}
 }
 
-// outlasting does not block the deletion of the Goop: where the Goop is deleted in the foreground, the garbage
-// collector takes first what blocks, and these are needed until the cleanup is done.
-func outlasting(meta metav1.ObjectMeta) metav1.ObjectMeta {
+// withoutBlocking does not block the deletion of the Goop: where the Goop is deleted in the foreground, the garbage
+// collector first deletes what blocks, and these are needed until the cleanup is done.
+func withoutBlocking(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	meta.OwnerReferences[0].BlockOwnerDeletion = nil
 	return meta
 }
@@ -83,7 +83,7 @@ func outlasting(meta metav1.ObjectMeta) metav1.ObjectMeta {
 // desiredRound is the DaemonSet of a round.
 func desiredRound(goop *v1alpha1.Goop, round plan.Round, images Images) *appsv1.DaemonSet {
 	number := strconv.Itoa(round.Number)
-	labels := childLabels(goop)
+	labels := dependentLabels(goop)
 	labels[v1alpha1.LabelRound], labels[v1alpha1.LabelRole] = number, v1alpha1.RoleWork
 	pod := desiredPod(goop, goop.Spec.Cmd, number, images)
 	pod.NodeSelector = goop.Spec.NodeSelector
@@ -91,8 +91,12 @@ func desiredRound(goop *v1alpha1.Goop, round plan.Round, images Images) *appsv1.
 	if selector := nodeSelectorOf(round); selector != nil {
 		pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector}}
 	}
+	meta := dependentMeta(goop, roundName(goop.Name, round.Number), labels)
+	if len(goop.Spec.CleanupCmd) > 0 {
+		meta = withoutBlocking(meta)
+	}
 	return &appsv1.DaemonSet{
-		ObjectMeta: childMeta(goop, roundName(goop.Name, round.Number), labels),
+		ObjectMeta: meta,
 		Spec: daemonSetSpec(labels, pod, map[string]string{
 			v1alpha1.LabelGoop: goop.Name, v1alpha1.LabelRole: v1alpha1.RoleWork, v1alpha1.LabelRound: number,
 		}),
@@ -102,7 +106,7 @@ func desiredRound(goop *v1alpha1.Goop, round plan.Round, images Images) *appsv1.
 // desiredCleanup is the DaemonSet that runs the cleanup on the nodes of that name. It goes where work was, whatever
 // has become of the node's labels and taints since.
 func desiredCleanup(goop *v1alpha1.Goop, nodes []string, images Images) *appsv1.DaemonSet {
-	labels := childLabels(goop)
+	labels := dependentLabels(goop)
 	labels[v1alpha1.LabelRole] = v1alpha1.RoleCleanup
 	pod := desiredPod(goop, goop.Spec.CleanupCmd, "", images)
 	pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -110,7 +114,7 @@ func desiredCleanup(goop *v1alpha1.Goop, nodes []string, images Images) *appsv1.
 		RequiredDuringSchedulingIgnoredDuringExecution: nodeSelectorOf(plan.Round{Nodes: nodes}),
 	}}
 	return &appsv1.DaemonSet{
-		ObjectMeta: outlasting(childMeta(goop, cleanupName(goop.Name), labels)),
+		ObjectMeta: withoutBlocking(dependentMeta(goop, cleanupName(goop.Name), labels)),
 		Spec: daemonSetSpec(labels, pod, map[string]string{
 			v1alpha1.LabelGoop: goop.Name, v1alpha1.LabelRole: v1alpha1.RoleCleanup,
 		}),

@@ -17,9 +17,11 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -158,8 +160,8 @@ func (b *bare) manage(t *testing.T, cacheSyncTimeout time.Duration) <-chan error
 	})
 	b.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
-	reconciler := NewGoopReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("goop-controller"), testImages)
-	b.Expect(reconciler.SetupWithManager(ctx, mgr, 1)).To(Succeed())
+	reconciler := NewGoopReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("goop-controller"), clock.RealClock{}, testImages, false)
+	b.Expect(reconciler.SetupWithManager(ctx, mgr, ctrlcontroller.Options{MaxConcurrentReconciles: 1})).To(Succeed())
 	over, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(over)

@@ -18,8 +18,9 @@ import (
 var started = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // seeing are facts of a Goop that was started a minute ago on nodes a and b, and of which nothing is finished.
-func seeing(change ...func(*facts)) *facts {
-	seen := &facts{now: started.Add(time.Minute), goop: aGoop(), record: newRecord(), eligible: []string{"a", "b"}}
+func seeing(change ...func(*observation)) *observation {
+	seen := newObservation(aGoop(), started.Add(time.Minute))
+	seen.complete, seen.eligible = true, []string{"a", "b"}
 	seen.goop.Generation = 7
 	seen.record.Start(started)
 	for _, one := range change {
@@ -28,55 +29,58 @@ func seeing(change ...func(*facts)) *facts {
 	return seen
 }
 
-func withSpec(change func(*v1alpha1.GoopSpec)) func(*facts) {
-	return func(f *facts) { change(&f.goop.Spec) }
+func withSpec(change func(*v1alpha1.GoopSpec)) func(*observation) {
+	return func(f *observation) { change(&f.goop.Spec) }
 }
 
-func finishedOn(node string, exitCode int32) func(*facts) {
-	return func(f *facts) {
+func finishedOn(node string, exitCode int32) func(*observation) {
+	return func(f *observation) {
 		f.record.Finish(record.Finish{Place: plan.Place{Node: node}, ExitCode: exitCode, Tries: 1, Output: "out"})
 	}
 }
 
-func isSuspended(f *facts) { f.goop.Spec.Suspend, f.narrow = true, true }
-func withRunning(f *facts) { f.tale.running, f.tale.left = 1, 1 }
-func wasSuspended(f *facts) {
+func isSuspended(f *observation) { f.goop.Spec.Suspend, f.stopping = true, true }
+func withRunning(f *observation) { f.work.running, f.work.unfinished = 1, 1 }
+func wasSuspended(f *observation) {
 	f.goop.Status.Conditions = append(f.goop.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionSuspended})
 }
 
-func isEnded(f *facts) {
-	f.narrow = true
+func isEnded(f *observation) {
+	f.stopping = true
 	f.goop.Status.Conditions = append(f.goop.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded})
 }
 
 func TestRunningCondition(t *testing.T) {
 	t.Parallel()
-	inTrouble := func(f *facts) { f.tale.trouble = &trouble{reason: v1alpha1.ReasonImageNotPulled, message: "m"} }
-	unplanned := func(err error) func(*facts) { return func(f *facts) { f.unplanned = err } }
+	inTrouble := func(f *observation) {
+		f.work.notStarted = &startFailure{reason: v1alpha1.ReasonImageNotPulled, message: "m"}
+	}
+	unplanned := func(err error) func(*observation) { return func(f *observation) { f.unplanned = err } }
 	tooMany := unplanned(&plan.TooManyRoundsError{JobCount: 65, Nodes: 2, Excess: 1})
-	refused := func(f *facts) { f.refused = nameConflict("DaemonSet", "job-0") }
-	host := func(f *facts) { f.hostRefused, f.narrow = true, true }
+	refused := func(f *observation) { f.failure = failureOf(nameConflict("DaemonSet job-0")) }
+	host := func(f *observation) { f.hostRefused, f.stopping = true, true }
 	for name, test := range map[string]struct {
-		seen   *facts
+		seen   *observation
 		status metav1.ConditionStatus
 		reason string
 	}{
 		"about to":                 {seeing(), metav1.ConditionTrue, v1alpha1.ReasonWorking},
 		"at work":                  {seeing(withRunning), metav1.ConditionTrue, v1alpha1.ReasonWorking},
-		"no pods":                  {seeing(func(f *facts) { f.noPods = true }), metav1.ConditionFalse, v1alpha1.ReasonNoPods},
+		"no pods":                  {seeing(func(f *observation) { f.noPods = true }), metav1.ConditionFalse, v1alpha1.ReasonPodsNotCreated},
 		"in trouble":               {seeing(inTrouble), metav1.ConditionFalse, v1alpha1.ReasonImageNotPulled},
 		"one of two in trouble":    {seeing(inTrouble, withRunning), metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled},
 		"no node":                  {seeing(unplanned(plan.ErrNoEligibleNodes), inTrouble), metav1.ConditionFalse, v1alpha1.ReasonNoEligibleNodes},
 		"too many":                 {seeing(tooMany), metav1.ConditionFalse, v1alpha1.ReasonTooManyRounds},
 		"conflict":                 {seeing(refused, tooMany), metav1.ConditionFalse, v1alpha1.ReasonNameConflict},
 		"conflict, others at work": {seeing(refused, withRunning), metav1.ConditionTrue, v1alpha1.ReasonNameConflict},
-		"suspended":                {seeing(isSuspended, refused), metav1.ConditionFalse, v1alpha1.ReasonSuspended},
+		"suspended":                {seeing(isSuspended), metav1.ConditionFalse, v1alpha1.ReasonSuspended},
+		"suspended, and rejected":  {seeing(isSuspended, refused), metav1.ConditionFalse, v1alpha1.ReasonNameConflict},
 		"suspending":               {seeing(isSuspended, withRunning), metav1.ConditionFalse, v1alpha1.ReasonSuspending},
 		"host":                     {seeing(host, isSuspended, withRunning), metav1.ConditionFalse, v1alpha1.ReasonHostAccessRefused},
 		"ended":                    {seeing(isEnded, withRunning, refused), metav1.ConditionFalse, v1alpha1.ReasonFinished},
 	} {
 		g := NewWithT(t)
-		running := conditionOf(desiredStatus(test.seen), v1alpha1.ConditionRunning)
+		running := conditionOf(desiredStatus(test.seen).Conditions, v1alpha1.ConditionRunning)
 		g.Expect(running.Status).To(Equal(test.status), name)
 		g.Expect(running.Reason).To(Equal(test.reason), name)
 		g.Expect(running.ObservedGeneration).To(Equal(int64(7)), name)
@@ -87,7 +91,7 @@ func TestRunningCondition(t *testing.T) {
 func TestSuspendedCondition(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		seen   *facts
+		seen   *observation
 		status metav1.ConditionStatus
 		reason string
 	}{
@@ -96,7 +100,7 @@ func TestSuspendedCondition(t *testing.T) {
 		"suspended":  {seeing(isSuspended), metav1.ConditionTrue, v1alpha1.ReasonSuspended},
 		"resumed":    {seeing(wasSuspended), metav1.ConditionFalse, v1alpha1.ReasonResumed},
 	} {
-		suspended := conditionOf(desiredStatus(test.seen), v1alpha1.ConditionSuspended)
+		suspended := conditionOf(desiredStatus(test.seen).Conditions, v1alpha1.ConditionSuspended)
 		NewWithT(t).Expect(suspended.Status).To(Equal(test.status), name)
 		NewWithT(t).Expect(suspended.Reason).To(Equal(test.reason), name)
 	}
@@ -104,10 +108,10 @@ func TestSuspendedCondition(t *testing.T) {
 
 func TestEndOfTheWork(t *testing.T) {
 	t.Parallel()
-	noNodes := func(f *facts) { f.eligible = nil }
+	noNodes := func(f *observation) { f.eligible = nil }
 	two := withSpec(workers(2))
 	for name, test := range map[string]struct {
-		seen   *facts
+		seen   *observation
 		reason string
 		wait   time.Duration
 	}{
@@ -129,8 +133,8 @@ func TestEndOfTheWork(t *testing.T) {
 		"at the deadline, all was done":  {seeing(withSpec(deadline(60)), finishedOn("a", 0), finishedOn("b", 0)), v1alpha1.ReasonSucceeded, 0},
 		"at the deadline, suspended":     {seeing(isSuspended, withSpec(deadline(60))), "", 0},
 		"ended already":                  {seeing(isEnded, withSpec(deadline(60))), "", 0},
-		"at the deadline, but unstarted": {seeing(func(f *facts) { f.record = newRecord() }, withSpec(deadline(60))), "", 0},
-		"the record cannot be read":      {seeing(func(f *facts) { f.unreadable = "line 3" }, withSpec(deadline(60))), "", 0},
+		"at the deadline, but unstarted": {seeing(func(f *observation) { f.record = newRecord() }, withSpec(deadline(60))), "", 0},
+		"the record cannot be read":      {seeing(func(f *observation) { f.unreadable = "line 3" }, withSpec(deadline(60))), "", 0},
 	} {
 		end, wait := endOf(test.seen)
 		reason := ""
@@ -158,7 +162,7 @@ func TestCounts(t *testing.T) {
 	status = desiredStatus(over)
 	g.Expect([]int32{status.Desired, status.Running, status.Succeeded}).To(Equal([]int32{9, 1, 9}), "but for those that are about to end")
 
-	lost := seeing(func(f *facts) { f.unreadable, f.record = "line 3", newRecord() })
+	lost := seeing(func(f *observation) { f.unreadable, f.record = "line 3", newRecord() })
 	lost.goop.Status.Succeeded = 5
 	g.Expect(desiredStatus(lost).Succeeded).To(Equal(int32(5)))
 }
@@ -167,13 +171,13 @@ func TestCounts(t *testing.T) {
 func TestSizeOfAStatus(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	seen := seeing(isSuspended, func(f *facts) {
+	seen := seeing(isSuspended, func(f *observation) {
 		for i := range 5000 {
 			node := fmt.Sprintf("%s%04d", strings.Repeat("n", 249), i)
 			f.record.Finish(record.Finish{Place: plan.Place{Node: node, Round: 31}, ExitCode: 255, Tries: 1001, Output: strings.Repeat("\x01", 4096)})
 		}
 		f.goop.Spec.Suspend = false
-		f.refused = &refusedError{reason: v1alpha1.ReasonApplyFailed, message: strings.Repeat("\x01", 100000)}
+		f.failure = &failure{reason: v1alpha1.ReasonApplyFailed, message: strings.Repeat("\x01", 100000)}
 	}, wasSuspended)
 	status := endStatus(seen, ending{v1alpha1.ConditionFailed, v1alpha1.ReasonWorkersFailed, strings.Repeat("\x01", 100000)})
 	text, err := json.Marshal(status)

@@ -29,13 +29,13 @@ import (
 )
 
 const (
-	// gatherPause is how long events of pods and nodes are gathered before they wake the reconciler, once for all
+	// gatherPause is how long events of pods and nodes are gathered before they trigger a reconciliation, one for all
 	// of them.
 	gatherPause = 250 * time.Millisecond
 
-	// hurryPause is the same for pods that are about to go. A pod that follows one would do finished work again:
-	// it is to be kept from coming.
-	hurryPause = 20 * time.Millisecond
+	// deletionPause is the same for pods that are being deleted. A pod that follows one would do finished work again:
+	// it has to be prevented.
+	deletionPause = 20 * time.Millisecond
 
 	// goopIndex finds what bears the label of a Goop without looking at everything in its namespace.
 	goopIndex = "goop"
@@ -43,21 +43,26 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager says what wakes the reconciler.
-func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, concurrency int) error {
-	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.DaemonSet{}} {
+// SetupWithManager says what triggers a reconciliation.
+func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if options.RateLimiter == nil {
+		options.RateLimiter = newRateLimiter()
+	}
+	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.DaemonSet{}, &corev1.ConfigMap{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, goopIndex, indexGoop); err != nil {
 			return fmt.Errorf("indexing %T: %w", kind, err)
 		}
 	}
-	namesake := handler.Funcs{DeleteFunc: enqueueNamesake}
+	nameReleased := handler.Funcs{DeleteFunc: enqueueByName}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Goop{}).
-		// How many pods a DaemonSet has, the pods tell.
+		// How many pods a DaemonSet has, the pods say.
 		Owns(&appsv1.DaemonSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Owns(&corev1.ConfigMap{}).
-		Watches(&appsv1.DaemonSet{}, namesake).
-		Watches(&corev1.ConfigMap{}, namesake).
+		Watches(&appsv1.DaemonSet{}, nameReleased).
+		Watches(&corev1.ConfigMap{}, nameReleased).
+		// A record may have lost its owner, or its owner may be gone.
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(requestsByLabel)).
 		Watches(&corev1.Pod{}, podHandler()).
 		Watches(&corev1.Node{}, handler.Funcs{
 			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.nodeChanged(ctx, !e.IsInInitialList, q) },
@@ -66,12 +71,14 @@ func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 			},
 			DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { r.nodeChanged(ctx, true, q) },
 		}).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrency,
-			// No wait is longer than a user's patience: the default is a quarter of an hour.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second),
-		}).
+		WithOptions(options).
 		Complete(r)
+}
+
+// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
+// quarter of an hour.
+func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
 }
 
 func indexGoop(object client.Object) []string {
@@ -81,9 +88,16 @@ func indexGoop(object client.Object) []string {
 	return nil
 }
 
-// enqueueNamesake wakes the Goop, if there is one, that may want the deleted object's name: it is the Goop's with a
+func requestsByLabel(_ context.Context, object client.Object) (requests []reconcile.Request) {
+	for _, goop := range indexGoop(object) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: goop}})
+	}
+	return requests
+}
+
+// enqueueByName enqueues the Goop, if there is one, that may need the deleted object's name: it is the Goop's with a
 // suffix of one or two parts.
-func enqueueNamesake(_ context.Context, e event.DeleteEvent, q queue) {
+func enqueueByName(_ context.Context, e event.DeleteEvent, q queue) {
 	name := e.Object.GetName()
 	for range 2 {
 		at := strings.LastIndexByte(name, '-')
@@ -95,25 +109,25 @@ func enqueueNamesake(_ context.Context, e event.DeleteEvent, q queue) {
 	}
 }
 
-// podHandler wakes the Goop of a pod. Five thousand pods have some ten thousand events, so they are gathered.
+// podHandler enqueues the Goop of a pod. Five thousand pods have some ten thousand events, so they are gathered.
 func podHandler() handler.EventHandler {
-	wake := func(object client.Object, q queue) {
+	enqueue := func(object client.Object, q queue) {
 		pause := gatherPause
 		if object.GetDeletionTimestamp() != nil {
-			pause = hurryPause
+			pause = deletionPause
 		}
 		for _, goop := range indexGoop(object) {
 			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: goop}}, pause)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(e.ObjectNew, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(e.Object, q) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(e.ObjectNew, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
 	}
 }
 
-// nodeChanged wakes all Goops that are not over: any of them may have work for the node, or had.
+// nodeChanged enqueues all Goops that are not over: any of them may have work for the node, or had.
 func (r *GoopReconciler) nodeChanged(ctx context.Context, changed bool, q queue) {
 	if !changed {
 		return
@@ -152,7 +166,7 @@ func CacheOptions() cache.Options {
 }
 
 // reduce is a cache transform. It keeps identity, labels and owners of all; of a DaemonSet of ours where it has pods,
-// of a ConfigMap of ours everything, as it is written as a whole; of a node its taints, of a pod its node and what its
+// of a ConfigMap of ours, also if it has lost its owner, everything, as it is written as a whole; of a node its taints, of a pod its node and what its
 // workers say.
 func reduce(in any) (any, error) {
 	switch object := in.(type) {
@@ -163,7 +177,7 @@ func reduce(in any) (any, error) {
 		}
 		return reduced, nil
 	case *corev1.ConfigMap:
-		if isOurs(object) {
+		if isOurs(object) || object.Labels[labelManagedBy] == managedBy {
 			object.ManagedFields = nil
 			return object, nil
 		}

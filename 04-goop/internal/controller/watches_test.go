@@ -50,7 +50,7 @@ func TestPodEventsAreGathered(t *testing.T) {
 	going.DeletionTimestamp = new(metav1.NewTime(clock.Now()))
 	podHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, q)
 	g.Eventually(func() int {
-		clock.Step(hurryPause)
+		clock.Step(deletionPause)
 		return q.Len()
 	}).Should(Equal(1))
 }
@@ -63,7 +63,7 @@ func TestNamesakesAreWoken(t *testing.T) {
 	} {
 		g := NewWithT(t)
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		enqueueNamesake(t.Context(), event.DeleteEvent{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}}, q)
+		enqueueByName(t.Context(), event.DeleteEvent{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}}, q)
 		var woken []string
 		for q.Len() > 0 {
 			request, _ := q.Get()
@@ -91,7 +91,7 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	setWork(pod, isOver(0, strings.Repeat("x", 2000)))
 	pod.Annotations = map[string]string{"big": "annotation"}
 	small := reducedTo[*corev1.Pod](g, pod)
-	story := tell([]corev1.Pod{*small}, map[types.UID]int{controllerOf(pod): 3}, func(plan.Place) bool { return false })
+	story := summarize([]corev1.Pod{*small}, map[types.UID]int{controllerOf(pod): 3}, func(plan.Place) bool { return false })
 	g.Expect(story.ended).To(HaveKey(plan.Place{Node: "a", Round: 3}))
 	text, err := json.Marshal(small)
 	g.Expect(err).NotTo(HaveOccurred())

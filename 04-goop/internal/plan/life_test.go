@@ -32,7 +32,7 @@ func (l *life) replan(t *rapid.T) map[Place]bool {
 	places := expectSound(t, l.in)
 	added := without(places, l.in.Placed)
 	for place := range l.in.Placed {
-		if slices.Contains(l.in.Eligible, place.Node) && !l.in.Finished[place] && !l.in.Narrow && !places[place] {
+		if slices.Contains(l.in.Eligible, place.Node) && !l.in.Finished[place] && !l.in.Stopping && !places[place] {
 			t.Fatalf("%v was moved", place)
 		}
 	}
@@ -81,7 +81,7 @@ func (l *life) leave(t *rapid.T) {
 	l.away = append(l.away, node)
 	maps.DeleteFunc(l.in.Kept, func(place Place, _ bool) bool { return place.Node == node })
 	lost := len(l.open(node))
-	if l.in.Narrow || int(*l.in.JobCount) > v1alpha1.MaxRounds*len(l.in.Eligible) {
+	if l.in.Stopping || int(*l.in.JobCount) > v1alpha1.MaxRounds*len(l.in.Eligible) {
 		l.replan(t)
 		return
 	}
@@ -98,15 +98,15 @@ func (l *life) join(t *rapid.T) {
 	l.away = slices.DeleteFunc(slices.Clone(l.away), func(name string) bool { return name == node })
 	l.in.Eligible = append(l.in.Eligible, node)
 	unplaced := int(*l.in.JobCount) - count(l.in.Finished) - len(l.open())
-	if added := l.replan(t); !l.in.Narrow && len(added) != unplaced {
+	if added := l.replan(t); !l.in.Stopping && len(added) != unplaced {
 		t.Fatalf("%s has joined, %d had no place, and %v were added", node, unplaced, added)
 	}
 }
 
 func (l *life) suspendOrResume(t *rapid.T) {
-	l.in.Narrow = !l.in.Narrow
+	l.in.Stopping = !l.in.Stopping
 	added := l.replan(t)
-	if l.in.Narrow && !maps.Equal(l.in.Placed, l.in.Kept) {
+	if l.in.Stopping && !maps.Equal(l.in.Placed, l.in.Kept) {
 		t.Fatalf("suspended, %v stays, and %v is kept", l.in.Placed, l.in.Kept)
 	}
 	for place := range added {
@@ -193,16 +193,16 @@ func TestEverywhere(t *testing.T) {
 		in := drawInput(t)
 		in.JobCount = nil
 		rounds, err := For(in)
-		if (err != nil) != (len(in.Eligible) == 0 && !in.Narrow) {
+		if (err != nil) != (len(in.Eligible) == 0 && !in.Stopping) {
 			t.Fatalf("of %v: %v", in.Eligible, err)
 		}
-		if !in.Narrow && len(rounds) != 1 || len(rounds) > 1 || len(rounds) == 1 && rounds[0].Everywhere == in.Narrow {
-			t.Fatalf("narrow is %t: %v", in.Narrow, rounds)
+		if !in.Stopping && len(rounds) != 1 || len(rounds) > 1 || len(rounds) == 1 && rounds[0].Everywhere == in.Stopping {
+			t.Fatalf("stopping is %t: %v", in.Stopping, rounds)
 		}
 		for _, node := range slices.Concat(names(4), []string{"new"}) {
 			place := Place{Node: node}
 			listed := len(rounds) == 1 && slices.Contains(rounds[0].Nodes, node)
-			matches, want := listed == in.Narrow, !in.Finished[place] && !in.Narrow || in.Finished[place] && in.Kept[place]
+			matches, want := listed == in.Stopping, !in.Finished[place] && !in.Stopping || in.Finished[place] && in.Kept[place]
 			if len(rounds) == 0 {
 				matches = false
 			}

@@ -67,7 +67,7 @@ func occupancies(in Input) []*occupancy {
 		}
 		switch node := at(place.Node); {
 		case node.finished&(1<<place.Round) == 0:
-			if node.eligible && !in.Narrow {
+			if node.eligible && !in.Stopping {
 				node.open |= 1 << place.Round
 			}
 		// A recorded one that is not placed any more is about to go: placed again, it could run again.

@@ -34,8 +34,8 @@ type Input struct {
 	Finished map[Place]bool
 	// Kept are those of Finished whose pod still lives, and is to stay: it has the worker's log.
 	Kept map[Place]bool
-	// Narrow is set while the Goop is suspended, or about to end: nothing stays but what is kept.
-	Narrow bool
+	// Stopping is set while the Goop is suspended, or about to end: nothing stays but what is kept.
+	Stopping bool
 }
 
 // Round is what one DaemonSet is to match.
@@ -77,7 +77,7 @@ func For(in Input) ([]Round, error) {
 	}
 	nodes := occupancies(in)
 	var err error
-	if !in.Narrow {
+	if !in.Stopping {
 		err = settle(nodes, int(*in.JobCount)-count(in.Finished), int(*in.JobCount))
 	}
 	return rounds(nodes), err
@@ -88,15 +88,15 @@ func For(in Input) ([]Round, error) {
 func everywhere(in Input) ([]Round, error) {
 	var listed []string
 	for place, finished := range in.Finished {
-		if finished && place.Round == 0 && in.Kept[place] == in.Narrow {
+		if finished && place.Round == 0 && in.Kept[place] == in.Stopping {
 			listed = append(listed, place.Node)
 		}
 	}
 	slices.Sort(listed)
 	switch {
-	case in.Narrow && listed == nil:
+	case in.Stopping && listed == nil:
 		return nil, nil
-	case in.Narrow:
+	case in.Stopping:
 		return []Round{{Nodes: listed}}, nil
 	case len(in.Eligible) == 0:
 		return []Round{{Everywhere: true, Nodes: listed}}, ErrNoEligibleNodes

@@ -66,7 +66,7 @@ func drawInput(t *rapid.T) Input {
 		JobCount: new(rapid.Int32Range(1, 150).Draw(t, "jobs")),
 		Eligible: rapid.SliceOfN(rapid.SampledFrom(names(4)), 0, 6).Draw(t, "eligible"),
 		Placed:   places.Draw(t, "placed"), Finished: places.Draw(t, "finished"), Kept: places.Draw(t, "kept"),
-		Narrow: rapid.IntRange(0, 4).Draw(t, "narrow") == 4,
+		Stopping: rapid.IntRange(0, 4).Draw(t, "stopping") == 4,
 	}
 }
 
@@ -82,8 +82,8 @@ func expectSound(t *rapid.T, in Input) map[Place]bool {
 		case kept(in, place):
 		case in.Finished[place]:
 			t.Fatalf("%v is recorded, has no pod, and is placed", place)
-		case in.Narrow || !slices.Contains(in.Eligible, place.Node):
-			t.Fatalf("%v is placed, though narrow is %t, on one of %v", place, in.Narrow, in.Eligible)
+		case in.Stopping || !slices.Contains(in.Eligible, place.Node):
+			t.Fatalf("%v is placed, though stopping is %t, on one of %v", place, in.Stopping, in.Eligible)
 		default:
 			open++
 		}
@@ -94,7 +94,7 @@ func expectSound(t *rapid.T, in Input) map[Place]bool {
 		}
 	}
 	left := max(0, int(*in.JobCount)-count(in.Finished))
-	if err == nil && !in.Narrow && open != left {
+	if err == nil && !in.Stopping && open != left {
 		t.Fatalf("%d are placed, %d are left", open, left)
 	}
 	expectStable(t, in, rounds, err)
@@ -141,9 +141,9 @@ func TestEveryPlanIsSound(t *testing.T) {
 		nodes := len(slices.Compact(slices.Sorted(slices.Values(in.Eligible))))
 		var tooMany *TooManyRoundsError
 		switch {
-		case in.Narrow && err != nil:
+		case in.Stopping && err != nil:
 			t.Fatalf("there is nothing to be placed, and yet: %v", err)
-		case errors.Is(err, ErrNoEligibleNodes) != (!in.Narrow && nodes == 0 && int(*in.JobCount) > count(in.Finished)):
+		case errors.Is(err, ErrNoEligibleNodes) != (!in.Stopping && nodes == 0 && int(*in.JobCount) > count(in.Finished)):
 			t.Fatalf("%d nodes are eligible, %d of %d workers have finished: %v", nodes, count(in.Finished), *in.JobCount, err)
 		case errors.As(err, &tooMany) && int(*in.JobCount) <= v1alpha1.MaxRounds*nodes:
 			t.Fatalf("%d workers fit on %d nodes, and yet: %v", *in.JobCount, nodes, err)
@@ -159,7 +159,7 @@ func TestOnlyTheExtremesChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
 		rounds, err := For(in)
-		if in.Narrow || err != nil {
+		if in.Stopping || err != nil {
 			t.Skip()
 		}
 		placed := placesOf(rounds)

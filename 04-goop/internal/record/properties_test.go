@@ -33,6 +33,8 @@ func drawEntry(t *rapid.T, r *Record) {
 		r.Suspend()
 	case 2, 3:
 		r.Begin(node.Draw(t, "node"))
+	case 4:
+		r.Clean(node.Draw(t, "node"), rapid.SampledFrom([]int32{0, 1, 255}).Draw(t, "exit"), rapid.Int32Range(1, 1001).Draw(t, "tries"))
 	default:
 		r.Finish(Finish{
 			Place:    plan.Place{Node: node.Draw(t, "node"), Round: rapid.IntRange(0, 31).Draw(t, "round")},
@@ -94,6 +96,58 @@ func TestEveryEditIsRefusedOrUnderstood(t *testing.T) {
 		again, err := Read(after)
 		if err != nil || !reflect.DeepEqual(facts(again), facts(edited)) {
 			t.Fatalf("it says %+v, and said %+v: %v", again, facts(edited), err)
+		}
+	})
+}
+
+// leader is an operator with what it has read: the texts of shards, and how often each was written by then.
+type leader struct {
+	texts    map[int]string
+	versions map[int]int
+}
+
+// Two leaders record, one of which may hold what was read long ago. A shard is written only in the version that was
+// read, and created only if it is not there, as the API server sees to. Whatever they do, in any order, the record can be
+// read, and what is recorded stays as it is.
+func TestTwoLeaders(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		store := leader{texts: map[int]string{}, versions: map[int]int{}}
+		leaders := [2]leader{}
+		recorded := map[plan.Place]bool{}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			one := &leaders[rapid.IntRange(0, 1).Draw(t, "leader")]
+			if one.texts == nil || rapid.Bool().Draw(t, "reads") {
+				one.texts, one.versions = maps.Clone(store.texts), maps.Clone(store.versions)
+			}
+			r := read(t, one.texts)
+			for range rapid.IntRange(1, 3).Draw(t, "entries") {
+				// How a worker has ended is the same for whoever sees it.
+				node := rapid.SampledFrom([]string{"a", "b", strings.Repeat("c", ShardSize/3), strings.Repeat("d", ShardSize/2)}).Draw(t, "node")
+				round := rapid.IntRange(0, 3).Draw(t, "round")
+				r.Finish(Finish{Place: plan.Place{Node: node, Round: round}, ExitCode: int32(round), Tries: 1})
+			}
+			for _, shard := range r.Changed() {
+				if store.versions[shard.Number] != one.versions[shard.Number] {
+					break
+				}
+				store.texts[shard.Number], one.texts[shard.Number] = shard.Text, shard.Text
+				store.versions[shard.Number]++
+				one.versions[shard.Number]++
+			}
+			now, err := Read(store.texts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for place := range recorded {
+				if !now.Finished[place] {
+					t.Fatalf("%v is not recorded any more", place)
+				}
+			}
+			if int(now.Succeeded+now.Failed) != len(now.Finished) {
+				t.Fatalf("%d workers are counted as %d", len(now.Finished), now.Succeeded+now.Failed)
+			}
+			recorded = now.Finished
 		}
 	})
 }

@@ -17,6 +17,7 @@ const (
 	startLetter  = "s"
 	beginLetter  = "b"
 	finishLetter = "f"
+	cleanLetter  = "c"
 )
 
 // notStarted stands for the time in a line of startLetter.
@@ -59,7 +60,8 @@ func Read(shards map[int]string) (*Record, error) {
 	for text := range maps.Values(shards) {
 		lines += strings.Count(text, "\n")
 	}
-	r := &Record{Begun: map[string]bool{}, Finished: make(map[plan.Place]bool, lines), changed: len(shards)}
+	r := empty(lines)
+	r.changed = len(shards)
 	for number := range len(shards) {
 		text, found := shards[number]
 		if !found {
@@ -71,6 +73,35 @@ func Read(shards map[int]string) (*Record, error) {
 		r.shards = append(r.shards, []byte(text))
 	}
 	return r, nil
+}
+
+func empty(lines int) *Record {
+	return &Record{Begun: map[string]bool{}, Cleaned: map[string]int32{}, Finished: make(map[plan.Place]bool, lines)}
+}
+
+// Salvage reads what can be read of so many shards that Read returns an error for. Lines that no record has, and shards
+// that are missing, are left out, and nothing is added to a shard that is missing or whose last line has no end.
+func Salvage(shards map[int]string, count int) *Record {
+	r := empty(0)
+	r.changed = count
+	last, found := shards[count-1]
+	r.closed = !found || (last != "" && !strings.HasSuffix(last, "\n"))
+	for number := range count {
+		for line := range strings.Lines(shards[number]) {
+			if line, whole := strings.CutSuffix(line, "\n"); whole {
+				_ = r.readLine(line)
+			}
+		}
+		r.shards = append(r.shards, []byte(shards[number]))
+	}
+	return r
+}
+
+// NamesNodes tells whether the text of a shard says anything of a node, or cannot be read: all that it may say
+// otherwise is when the work was started.
+func NamesNodes(text string) bool {
+	r, err := Read(map[int]string{0: text})
+	return err != nil || len(r.Begun) > 0
 }
 
 func (r *Record) readShard(number int, text string) error {
@@ -92,15 +123,15 @@ func (r *Record) readShard(number int, text string) error {
 // What is wrong with a line.
 var (
 	errNoEnd    = errors.New("the line has no end: its rest may be lost")
-	errLetter   = errors.New("a line begins with s, b or f and a space")
+	errLetter   = errors.New("a line begins with s, b, c or f and a space")
 	errTime     = errors.New("after s comes a time as in 2026-01-02T15:04:05Z, or -")
 	errNode     = errors.New("the second field is to be the name of a node")
 	errFields   = errors.New("after f come a node, a round, an exit code, tries and perhaps an output")
 	errRound    = fmt.Errorf("the round is to be a number from 0 to %d", v1alpha1.MaxRounds-1)
 	errExitCode = errors.New("the exit code is to be a number")
 	errTries    = errors.New("the tries are to be a number")
+	errClean    = errors.New("after c come a node, an exit code and tries")
 	errOutput   = errors.New("the output is to be quoted as in Go")
-	errTwice    = errors.New("this worker is recorded twice")
 )
 
 func (r *Record) readLine(line string) error {
@@ -114,15 +145,17 @@ func (r *Record) readLine(line string) error {
 		}
 		r.Begun[rest] = true
 		return nil
+	case cleanLetter:
+		return r.readClean(rest)
 	case finishLetter:
 		f, err := parseFinish(rest)
 		if err != nil {
 			return err
 		}
-		if r.Finished[f.Place] {
-			return errTwice
+		// A leader that was deposed may have added to a shard after its successor began the next: the earlier line counts.
+		if !r.Finished[f.Place] {
+			r.count(f)
 		}
-		r.count(f)
 		return nil
 	}
 	return errLetter
@@ -138,6 +171,27 @@ func (r *Record) readStart(text string) error {
 		return errTime
 	}
 	r.Started = at.UTC().Truncate(time.Second)
+	return nil
+}
+
+func (r *Record) readClean(text string) error {
+	fields := strings.Split(text, " ")
+	if len(fields) != 3 {
+		return errClean
+	}
+	exitCode, errExit := strconv.ParseInt(fields[1], 10, 32)
+	_, errTriesText := strconv.ParseInt(fields[2], 10, 32)
+	switch {
+	case !isName(fields[0]):
+		return errNode
+	case errExit != nil:
+		return errExitCode
+	case errTriesText != nil:
+		return errTries
+	}
+	if _, cleaned := r.Cleaned[fields[0]]; !cleaned {
+		r.Cleaned[fields[0]], r.Begun[fields[0]] = int32(exitCode), true
+	}
 	return nil
 }
 

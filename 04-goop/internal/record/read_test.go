@@ -12,13 +12,13 @@ import (
 func TestReadRefusesWhatSomebodyEdited(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ line, want string }{
-		"an empty line":               {"\n", `"": a line begins with s, b or f and a space`},
-		"a remark":                    {"# node a is bad\n", `"# node a is bad": a line begins with s, b or f and a space`},
-		"a space before":              {" f a 0 0 1\n", `" f a 0 0 1": a line begins with s, b or f and a space`},
+		"an empty line":               {"\n", `"": a line begins with s, b, c or f and a space`},
+		"a remark":                    {"# node a is bad\n", `"# node a is bad": a line begins with s, b, c or f and a space`},
+		"a space before":              {" f a 0 0 1\n", `" f a 0 0 1": a line begins with s, b, c or f and a space`},
 		"the first letter only":       {"f\n", `"f": after f come a node, a round, an exit code, tries and perhaps an output`},
 		"a field too few":             {"f a 0 0\n", `"f a 0 0": after f come a node, a round, an exit code, tries and perhaps an output`},
 		"two spaces":                  {"f a  0 0 1\n", `"f a  0 0 1": the round is to be a number from 0 to 31`},
-		"a tab":                       {"f\ta 0 0 1\n", `"f\ta 0 0 1": a line begins with s, b or f and a space`},
+		"a tab":                       {"f\ta 0 0 1\n", `"f\ta 0 0 1": a line begins with s, b, c or f and a space`},
 		"line ends of Windows":        {"f a 0 0 1\r\n", `"f a 0 0 1\r": the tries are to be a number`},
 		"no node":                     {"f  0 0 1\n", `"f  0 0 1": the second field is to be the name of a node`},
 		"a node with a capital":       {"f nodeA 0 0 1\n", `"f nodeA 0 0 1": the second field is to be the name of a node`},
@@ -37,13 +37,16 @@ func TestReadRefusesWhatSomebodyEdited(t *testing.T) {
 		"no node that has begun":      {"b\n", `"b": the second field is to be the name of a node`},
 		"no time":                     {"s\n", `"s": after s comes a time as in 2026-01-02T15:04:05Z, or -`},
 		"a time that is none":         {"s noon\n", `"s noon": after s comes a time as in 2026-01-02T15:04:05Z, or -`},
-		"a worker twice":              {"f known 0 0 1\n", `"f known 0 0 1": this worker is recorded twice`},
+		"a cleanup without tries":     {"c a 0\n", `"c a 0": after c come a node, an exit code and tries`},
+		"a cleanup of no node":        {"c A 0 1\n", `"c A 0 1": the second field is to be the name of a node`},
+		"a cleanup that has no code":  {"c a ok 1\n", `"c a ok 1": the exit code is to be a number`},
+		"a cleanup tried how often":   {"c a 0 x\n", `"c a 0 x": the tries are to be a number`},
 		"a line that was cut":         {"f a 0 0 1", `"f a 0 0 1": the line has no end: its rest may be lost`},
 		"a long line": {
-			strings.Repeat("é", 50) + "\n", `"` + strings.Repeat("é", 40) + `…": a line begins with s, b or f and a space`,
+			strings.Repeat("é", 50) + "\n", `"` + strings.Repeat("é", 40) + `…": a line begins with s, b, c or f and a space`,
 		},
 		"a long line, cut within a character": {
-			"x" + strings.Repeat("é", 50) + "\n", `"x` + strings.Repeat("é", 39) + `…": a line begins with s, b or f and a space`,
+			"x" + strings.Repeat("é", 50) + "\n", `"x` + strings.Repeat("é", 39) + `…": a line begins with s, b, c or f and a space`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +93,10 @@ func TestReadTakesWhatIsClear(t *testing.T) {
 		text   string
 		expect func(Gomega, *Record)
 	}{
-		"nothing":                 {"", func(g Gomega, r *Record) { g.Expect(r.Finished).To(BeEmpty()) }},
+		"nothing": {"", func(g Gomega, r *Record) { g.Expect(r.Finished).To(BeEmpty()) }},
+		"a worker twice, the earlier counts": {"f a 0 0 1\nf a 0 7 1\n", func(g Gomega, r *Record) {
+			g.Expect([]int32{r.Succeeded, r.Failed, r.ExitCode}).To(Equal([]int32{1, 0, 0}))
+		}},
 		"begun twice":             {"b a\nb a\n", func(g Gomega, r *Record) { g.Expect(r.Begun).To(HaveLen(1)) }},
 		"a time of another zone":  {"s 2026-01-02T14:00:00+02:00\n", func(g Gomega, r *Record) { g.Expect(r.Started).To(Equal(noon)) }},
 		"a time with fractions":   {"s 2026-01-02T12:00:00.7Z\n", func(g Gomega, r *Record) { g.Expect(r.Started).To(Equal(noon)) }},

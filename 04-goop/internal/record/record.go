@@ -8,7 +8,8 @@
 //	s 2026-01-02T15:04:05Z    the work was started, or resumed; of several the last counts
 //	s -                       it was suspended
 //	b NODE                    work has begun on a node
-//	f NODE ROUND EXIT TRIES   a worker has finished, with the exit code of its last try
+//	f NODE ROUND EXIT TRIES   a worker has finished, with the exit code of its last try; of several the first counts
+//	c NODE EXIT TRIES         the cleanup has ended on a node, with the exit code of its last try; of several the first counts
 //	f NODE ROUND EXIT TRIES "OUTPUT"    the same, with the end of its output, quoted as in Go
 package record
 
@@ -34,8 +35,11 @@ type Record struct {
 	// Started is when the work was started, or resumed, to the second; zero if it was not, or is suspended.
 	Started time.Time
 
-	// Begun has true for each node where work has begun, by Begin or by Finish.
+	// Begun has true for each node where work has begun, by Begin, Finish or Clean.
 	Begun map[string]bool
+
+	// Cleaned has the exit code of the cleanup for each node where it has ended.
+	Cleaned map[string]int32
 
 	// Finished has true for the place of each worker that has finished.
 	Finished map[plan.Place]bool
@@ -51,6 +55,8 @@ type Record struct {
 
 	shards  [][]byte
 	changed int
+	// closed is set if no line is added to the last shard.
+	closed bool
 }
 
 // Shard is the text of one ConfigMap.
@@ -111,6 +117,15 @@ func (r *Record) Finish(f Finish) {
 	r.count(f)
 }
 
+// Clean notes that the cleanup has ended on a node, with the exit code of the last of its tries. It does nothing if that
+// is recorded: what was first counts.
+func (r *Record) Clean(node string, exitCode, tries int32) {
+	if _, cleaned := r.Cleaned[node]; !cleaned {
+		r.append(cleanLetter + " " + node + " " + strconv.Itoa(int(exitCode)) + " " + strconv.Itoa(int(tries)))
+		r.Cleaned[node], r.Begun[node] = exitCode, true
+	}
+}
+
 // Changed returns the shards that are not as Read was given them, by their number: those that are to be updated, or
 // created if they are new. Written in this order, each leaves a record that can be read.
 func (r *Record) Changed() []Shard {
@@ -124,7 +139,8 @@ func (r *Record) Changed() []Shard {
 // append adds a line to the last shard, or to a new one if that is full.
 func (r *Record) append(line string) {
 	last := len(r.shards) - 1
-	if last < 0 || len(r.shards[last])+len(line)+1 > ShardSize {
+	if last < 0 || r.closed || len(r.shards[last])+len(line)+1 > ShardSize {
+		r.closed = false
 		r.shards = append(r.shards, nil)
 		last++
 	}

@@ -220,3 +220,41 @@ func TestSizeOfEntries(t *testing.T) {
 		}
 	}
 }
+
+// How the cleanup ended on a node is recorded once.
+func TestClean(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	r := read(t, map[int]string{0: "b a\n"})
+	r.Clean("a", 0, 1)
+	r.Clean("a", 7, 1)
+	r.Clean("b", 3, 4)
+	g.Expect(r.Changed()).To(Equal([]Shard{{Text: "b a\nc a 0 1\nc b 3 4\n"}}))
+	r = read(t, map[int]string{0: "b a\nc a 0 1\nc b 3 4\nc b 0 1\n"})
+	g.Expect(r.Cleaned).To(Equal(map[string]int32{"a": 0, "b": 3}))
+	g.Expect(r.Begun).To(Equal(map[string]bool{"a": true, "b": true}))
+}
+
+// What can be read of a record that is damaged is known, and what is added changes no line of it.
+func TestSalvage(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	r := Salvage(map[int]string{1: "b a\nnonsense\nf b 0 0 1\nb c"}, 2)
+	g.Expect(r.Begun).To(Equal(map[string]bool{"a": true, "b": true}))
+	g.Expect(r.Changed()).To(BeEmpty())
+	r.Begin("d")
+	g.Expect(r.Changed()).To(Equal([]Shard{{Number: 2, Text: "b d\n"}}), "its last line has no end")
+	r = Salvage(map[int]string{0: "b a\n"}, 2)
+	r.Begin("d")
+	g.Expect(r.Changed()).To(Equal([]Shard{{Number: 2, Text: "b d\n"}}), "the last shard is missing")
+	r = Salvage(map[int]string{1: "b a\n"}, 2)
+	r.Begin("d")
+	g.Expect(r.Changed()).To(Equal([]Shard{{Number: 1, Text: "b a\nb d\n"}}))
+}
+
+func TestNamesNodes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"": false, "s 2026-01-02T12:00:00Z\ns -\n": false, "b a\n": true, "f a 0 0 1\n": true, "c a 0 1\n": true, "nonsense": true} {
+		NewWithT(t).Expect(NamesNodes(text)).To(Equal(want), text)
+	}
+}

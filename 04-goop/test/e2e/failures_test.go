@@ -144,7 +144,7 @@ var _ = env.SideBySide("Bad input:", atOnce,
 		w.delete(goop)
 		w.leaves()
 	}),
-	spec("a quota that leaves no room for pods is NoPods, says where to look, and heals when there is room", func(w *world) {
+	spec("a quota that leaves no room for pods is PodsNotCreated, says where to look, and heals when there is room", func(w *world) {
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
@@ -152,7 +152,7 @@ var _ = env.SideBySide("Bad input:", atOnce,
 		w.Expect(env.Client.Create(w.ctx, quota)).To(Succeed())
 		until(w, quota, func(g Gomega, live *corev1.ResourceQuota) { g.Expect(live.Status.Hard).NotTo(BeEmpty()) })
 		goop := w.create("crowded", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(2))})
-		w.Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonNoPods).Message).
+		w.Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonPodsNotCreated).Message).
 			To(ContainSubstring("kubectl events --for daemonset/crowded-0"))
 		w.Expect(w.kubectl("events", "--for", "daemonset/crowded-0")).To(ContainSubstring("exceeded quota"))
 		w.Expect(env.Client.Delete(w.ctx, quota)).To(Succeed())

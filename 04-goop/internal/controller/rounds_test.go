@@ -14,14 +14,14 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	going := &appsv1.DaemonSet{}
-	isGoingDaemonSet(going)
-	seen := &facts{
+	deletedDaemonSet(going)
+	seen := &observation{
 		rounds: map[int]*appsv1.DaemonSet{0: {}, 1: {}, 2: {}, 4: {}, 5: {}, 6: going, 7: {}},
 		placed: map[int]plan.Round{
 			0: {Nodes: []string{"a", "b"}}, 1: {Number: 1, Nodes: []string{"a"}}, 2: {Number: 2, Nodes: []string{"a", "b"}},
 			4: {Number: 4, Nodes: []string{"a"}}, 5: {Number: 5}, 6: {Number: 6, Nodes: []string{"a"}}, 7: {Number: 7, Nodes: []string{"a"}},
 		},
-		changed: map[int]bool{7: true},
+		edited: map[int]bool{7: true},
 		plan: []plan.Round{
 			{Number: 0, Nodes: []string{"a", "b"}}, {Number: 1, Nodes: []string{"a", "b"}}, {Number: 2, Nodes: []string{"b", "c"}},
 			{Number: 3, Nodes: []string{"a"}}, {Number: 7, Nodes: []string{"a"}},
@@ -40,7 +40,7 @@ func TestChanges(t *testing.T) {
 	g.Expect(lose[2].Nodes).To(BeEmpty())
 }
 
-func isGoingDaemonSet(daemonSet *appsv1.DaemonSet) {
+func deletedDaemonSet(daemonSet *appsv1.DaemonSet) {
 	pod := aPod(isGoingAway)
 	daemonSet.DeletionTimestamp = pod.DeletionTimestamp
 }

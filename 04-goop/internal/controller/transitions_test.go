@@ -42,8 +42,8 @@ func TestEventsTellOfTransitions(t *testing.T) {
 		"made suspended": {saying(), saying("Running=False/Suspended", "Suspended=True/Suspended"), []string{"Normal Suspended"}},
 	} {
 		var got []string
-		for _, one := range occurrences(test.before, test.after) {
-			got = append(got, one.kind+" "+one.reason)
+		for _, one := range transitions(test.before, test.after) {
+			got = append(got, one.eventType+" "+one.reason)
 		}
 		NewWithT(t).Expect(got).To(Equal(test.want), name)
 	}

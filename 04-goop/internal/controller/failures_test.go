@@ -1,0 +1,200 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+)
+
+// failing gives the test a reconciler whose creations and patches of DaemonSets fail as the function says.
+func (f *field) failing(fail func() error) {
+	f.use()
+	f.reconciler.Client = interceptor.NewClient(f.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if _, ok := obj.(*appsv1.DaemonSet); ok {
+				return fail()
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+	})
+}
+
+// A fail-closed admission webhook is down. The status says so at the present generation, once and not for each retry, and
+// one Event; also while the Goop is being deleted.
+func TestTransientErrorIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	for name, deleted := range map[string]bool{"alive": false, "being deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t, "a")
+			if deleted {
+				f.create(cleanup, func(s *v1alpha1.GoopSpec) { s.CleanupTimeoutSeconds = 3600 })
+				f.runs("a/0")
+				f.delete()
+				f.Expect(f.client.Delete(f.ctx, f.daemonSets()["job-cleanup"])).To(Succeed())
+				f.playDaemonSets()
+			} else {
+				f.create(suspended)
+				goop := f.goop()
+				goop.Spec.Suspend = false
+				f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
+			}
+			f.recorded()
+			ports := []string{"40001", "40002", "40003"}
+			attempts := 0
+			f.failing(func() error {
+				attempts++
+				return apierrors.NewInternalError(errors.New("failed calling webhook: dial tcp 10.0.0.1:" + ports[attempts%3] + ": connection refused after " + ports[attempts%3] + "ms"))
+			})
+			for range 6 {
+				f.clock.Step(time.Minute)
+				_, _ = f.reconcile()
+			}
+			message := f.expectNotRunning(v1alpha1.ReasonAPIError).Message
+			f.Expect(message).To(And(ContainSubstring("failed calling webhook"), Not(ContainSubstring("4000"))))
+			f.Expect(attempts).To(BeNumerically(">", 2))
+			f.Expect(f.recorded()).To(ContainElement(HavePrefix("Warning APIError")))
+			before := f.requests.written()
+			for range 3 {
+				f.clock.Step(time.Minute)
+				_, err := f.reconcile()
+				f.Expect(err).To(HaveOccurred(), "the queue paces the retries")
+			}
+			f.Expect(f.requests.written()).To(Equal(before), "not again for each retry")
+			f.Expect(f.recorded()).To(BeEmpty())
+		})
+	}
+}
+
+// An admission policy adds a term to the affinity, each time. The operator cannot change that, and works on.
+func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	other := corev1.NodeSelectorRequirement{Key: "example.com/allowed", Operator: corev1.NodeSelectorOpDoesNotExist}
+	admit := func(daemonSet *appsv1.DaemonSet) {
+		affinity := daemonSet.Spec.Template.Spec.Affinity
+		if affinity == nil || affinity.NodeAffinity == nil {
+			return
+		}
+		terms := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		for i := range terms {
+			terms[i].MatchExpressions = []corev1.NodeSelectorRequirement{other}
+		}
+	}
+	f.use()
+	f.reconciler.Client = interceptor.NewClient(f.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if daemonSet, ok := obj.(*appsv1.DaemonSet); ok {
+				admit(daemonSet)
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		// What the policy makes of the patch is what is there already.
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if _, ok := obj.(*appsv1.DaemonSet); ok {
+				return nil
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace}, Spec: f.spec(workers(4), deadline(60))}
+	f.Expect(f.client.Create(f.ctx, goop)).To(Succeed())
+	f.passes(10)
+	f.Expect(f.daemonSets()).To(HaveLen(2), "both rounds")
+	f.expectCounts(4, 0, 0, 0)
+	result, err := f.reconcile()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(result.RequeueAfter).To(BeNumerically(">", 0), "the deadline")
+}
+
+// A leader is paused before its patch, and its successor goes on meanwhile: the late patch changes nothing.
+func TestLatePatch(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	f.create(workers(1))
+	stale := f.daemonSets()["job-0"]
+	f.ends(0, "", "a/0")
+	before := f.daemonSets()["job-0"]
+	before.Annotations = map[string]string{"since": "then"}
+	f.Expect(f.client.Update(f.ctx, before)).To(Succeed())
+	round, _ := roundOf(0, stale)
+	round.Nodes = append(round.Nodes, f.node("b"))
+	_, err := f.reconciler.place(f.ctx, f.goop(), stale, round)
+	f.Expect(isStale(err)).To(BeTrue(), "%v", err)
+	f.settle()
+	f.Expect(f.places()).To(Equal([]string{"a/0"}))
+}
+
+// What has finished before the deadline is recorded before the end, though it is not the record's turn to be written.
+func TestDeadlineRecordsFirst(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	f.create(workers(2), deadline(60))
+	f.ends(0, "", "a/0")
+	f.runs("b/0")
+	f.clock.SetTime(f.goop().Status.StartTime.Add(60 * time.Second))
+	f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
+	f.kubelet("b/0", isOver(0, ""))
+	f.settle()
+	f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	f.expectCounts(2, 0, 2, 0)
+}
+
+// FailFast ends a Goop that is about to be suspended: it is over, and not Suspending for ever.
+func TestEndWhileSuspending(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a", "b")
+	f.create(failFast, workers(2))
+	f.runs("a/0", "b/0")
+	goop := f.goop()
+	goop.Spec.Suspend = true
+	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
+	f.clock.Step(2 * writePace)
+	f.passes(5)
+	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
+	f.kubelet("a/0", isOver(3, ""))
+	f.clock.Step(2 * writePace)
+	f.passes(4)
+	f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)
+	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonFinished)
+}
+
+// How the cleanup went stays in the status while the release of the record fails: what it was known from may be gone.
+func TestOutcomeStaysWhileTheReleaseFails(t *testing.T) {
+	t.Parallel()
+	f := newField(t, "a")
+	f.create(cleanup)
+	f.runs("a/0")
+	f.delete()
+	f.recorded()
+	f.kubelet("a/cleanup", isOver(0, ""))
+	f.passes(1)
+	f.expectNotRunning(v1alpha1.ReasonCleanedUp)
+	f.use()
+	f.reconciler.Client = interceptor.NewClient(f.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			return apierrors.NewInternalError(errors.New("no"))
+		},
+	})
+	for range 3 {
+		f.clock.Step(time.Minute)
+		_, err := f.reconcile()
+		f.Expect(err).To(HaveOccurred())
+		f.expectNotRunning(v1alpha1.ReasonCleanedUp)
+	}
+	f.use()
+	f.settle()
+	f.Expect(f.gone()).To(BeTrue())
+	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleanedUp")))
+}
