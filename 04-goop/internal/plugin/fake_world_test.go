@@ -72,11 +72,16 @@ func (f *fake) finish(pod string, record worker.Record) {
 	if err != nil {
 		f.t.Error(err)
 	}
+	f.terminate(pod, string(message))
+}
+
+// terminate is the end of a pod's command with any termination message.
+func (f *fake) terminate(pod, message string) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	changed := f.pods[pod].DeepCopy()
 	changed.Status.InitContainerStatuses[1].State = corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{Message: string(message)},
+		Terminated: &corev1.ContainerStateTerminated{Message: message},
 	}
 	f.pods[pod] = changed
 	f.change("pods", "MODIFIED", changed)

@@ -14,7 +14,7 @@ type outputFlags struct {
 
 func (o *outputFlags) add(command *cobra.Command) {
 	command.Flags().BoolVar(&o.group, "group", false,
-		"show outputs that are the same once, with the workers that gave them, at the end; of each the first 1 MiB")
+		"show equal outputs once, at the end, with the workers that wrote them, apart by exit code; of each the first 1 MiB")
 	o.addFormat(command)
 }
 

@@ -113,6 +113,36 @@ n4
 	g.Expect(os.ReadDir(os.Getenv("TMPDIR"))).To(BeEmpty(), "the temporary file is gone")
 }
 
+// What ended otherwise is another group, though it wrote the same, or nothing.
+func TestGroupsDistinguishExitCodes(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) {
+		f.ends(goop, "n1", 0, "", 0)
+		f.ends(goop, "n2", 0, "", 0)
+		f.ends(goop, "n3", 0, "", 1)
+		f.ends(goop, "n4", 0, "", 1)
+		f.ends(goop, "n5", 0, "", 2)
+		f.terminate(f.worker(goop, "n6", 0, text("")), "no record")
+		f.over(goop, 2, v1alpha1.Failure{Node: "n3", ExitCode: 1}, v1alpha1.Failure{Node: "n4", ExitCode: 1},
+			v1alpha1.Failure{Node: "n5", ExitCode: 2}, v1alpha1.Failure{Node: "n6", ExitCode: 125})
+	})
+	r := f.run("run", "--group", "--", "test", "-e", "/etc/passwd")
+	g.Expect(r.code).To(Equal(125))
+	g.Expect(r.out).To(Equal(`---------------
+n[1-2] (2)
+---------------
+---------------
+n[3-4] (2): exit code 1
+---------------
+---------------
+n5: exit code 2
+---------------
+---------------
+n6: exit code not known
+---------------
+`))
+}
+
 // Outputs that differ only where they are not shown are different.
 func TestGroupsClipLongOutputs(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
