@@ -138,11 +138,3 @@ func (a *api) readLog(ctx context.Context, pod string, follow bool, at *cursor, 
 		}
 	}
 }
-
-// inNamespace is the flag that a command needs to find what is in the namespace, with a space before it, or empty.
-func inNamespace(a *api) string {
-	if a.namespace == metav1.NamespaceDefault {
-		return ""
-	}
-	return " -n " + a.namespace
-}

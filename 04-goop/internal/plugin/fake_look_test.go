@@ -16,6 +16,13 @@ func (f *fake) all() map[string]*v1alpha1.Goop {
 	return maps.Clone(f.goops)
 }
 
+// name is that of the Goop that was created last.
+func (f *fake) name() string {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	return f.created
+}
+
 func (f *fake) count(request string) int {
 	f.lock.Lock()
 	defer f.lock.Unlock()

@@ -40,6 +40,7 @@ type fake struct {
 	refuse   map[string]metav1.Status    // by "VERB RESOURCE"
 	requests map[string]int              // likewise
 	onCreate func(*v1alpha1.Goop)
+	created  string // the name of the last one
 
 	open, mostOpen int // log streams
 }
@@ -131,7 +132,7 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 	}
 	goop.UID, goop.Generation, goop.Namespace = types.UID(goop.Name), 1, "test"
 	goop.CreationTimestamp = metav1.Now()
-	f.goops[goop.Name] = goop
+	f.goops[goop.Name], f.created = goop, goop.Name
 	f.change("goops", "ADDED", goop.DeepCopy())
 	onCreate, copied := f.onCreate, goop.DeepCopy()
 	f.lock.Unlock()

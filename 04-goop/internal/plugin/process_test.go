@@ -61,7 +61,7 @@ func TestASecondSignalLeavesAtOnce(t *testing.T) {
 	eventually(t, "the request", func() bool { return f.slow.began.Load() })
 	p.signal(os.Interrupt)
 	g.Expect(p.end()).To(Equal(130))
-	g.Expect(p.err.String()).To(ContainSubstring("goop: left at once; the Goop run-x0 may still be there: kubectl goop cancel run-x0 -n test\n"))
+	g.Expect(p.err.String()).To(ContainSubstring("goop: left at once; the Goop run-x0 may still be there: kubectl goop cancel run-x0 -n test --kubeconfig " + f.kubeconfig + "\n"))
 }
 
 // A reader that does not read keeps nobody from cancelling.

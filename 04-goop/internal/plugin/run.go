@@ -150,15 +150,16 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 		ctx, done = context.WithTimeoutCause(ctx, r.timeout, errTimedOut)
 		defer done()
 	}
-	a.left.Store(new("the Goop may have been created: kubectl goop ls" + inNamespace(api)))
+	a.left.Store(new("the Goop may have been created: " + a.hint(api, "ls")))
 	created, err := create(ctx, api, goop)
 	if err != nil {
 		a.left.Store(nil)
 		return fmt.Errorf("creating the Goop: %w", explained(err))
 	}
-	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: kubectl goop cancel %[1]s%s", created.Name, inNamespace(api))))
+	cancelIt := a.hint(api, "cancel", created.Name)
+	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: %s", created.Name, cancelIt)))
 	if r.keep {
-		a.console.say("the Goop %s is created and will be kept: kubectl goop logs %[1]s%s", created.Name, inNamespace(api))
+		a.console.say("the Goop %s is created and will be kept: %s", created.Name, a.hint(api, "logs", created.Name))
 	}
 	s := newSession(a, api, created)
 	s.toTheEnd = true
@@ -171,7 +172,7 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 	})
 	code := a.conclude(s, why, did, r.timeout)
 	if err != nil {
-		a.console.fail("%v; it may still be there: kubectl goop cancel %s%s", err, created.Name, inNamespace(api))
+		a.console.fail("%v; it may still be there: %s", err, cancelIt)
 		if code == nil {
 			return exitError(exitFailed)
 		}

@@ -177,7 +177,7 @@ func TestRunKeepsTheGoop(t *testing.T) {
 	f.operator(func(goop string) { f.over(goop, 0) })
 	r := f.run("run", "--keep", "--", "true")
 	g.Expect(r.code).To(Equal(0), r.err)
-	g.Expect(r.err).To(Equal("goop: the Goop run-x0 is created and will be kept: kubectl goop logs run-x0 -n test\n"))
+	g.Expect(r.err).To(Equal("goop: the Goop run-x0 is created and will be kept: kubectl goop logs run-x0 -n test --kubeconfig " + f.kubeconfig + "\n"))
 	g.Expect(f.all()).To(HaveKey("run-x0"))
 
 	f.operator(func(string) {})
