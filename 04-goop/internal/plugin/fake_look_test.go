@@ -3,8 +3,6 @@ package plugin
 import (
 	"maps"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
@@ -45,16 +43,4 @@ func (f *fake) creates(work func(*v1alpha1.Goop)) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.onCreate = work
-}
-
-func (f *fake) refuses(request string, with metav1.Status) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	f.refuse[request] = with
-}
-
-func (f *fake) permits(request string) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	delete(f.refuse, request)
 }

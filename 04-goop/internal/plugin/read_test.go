@@ -128,7 +128,7 @@ func TestRunAsksWhetherTheOperatorRuns(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	r := f.run("run", "--timeout", "1500ms", "--", "work")
 	g.Expect(r.code).To(Equal(124))
-	g.Expect(r.err).To(HavePrefix("goop: nothing has taken up the Goop run-x0 yet: does the operator run?\ngoop: timed out after 1.5s; "))
+	g.Expect(r.err).To(HavePrefix("goop: nothing has taken up the Goop " + f.name() + " yet: does the operator run?\ngoop: timed out after 1.5s; "))
 }
 
 func TestRunWithoutARightToSeePods(t *testing.T) {

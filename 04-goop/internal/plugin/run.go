@@ -98,7 +98,7 @@ func (a *app) runCommand() *cobra.Command {
 func (r *runFlags) goop(cmd []string) (*v1alpha1.Goop, error) {
 	goop := &v1alpha1.Goop{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Goop"},
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "run-"},
+		ObjectMeta: metav1.ObjectMeta{Name: newName()},
 		Spec:       v1alpha1.GoopSpec{Cmd: cmd, Image: r.image, Retries: &r.retries},
 	}
 	spec := &goop.Spec
@@ -150,14 +150,13 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 		ctx, done = context.WithTimeoutCause(ctx, r.timeout, errTimedOut)
 		defer done()
 	}
-	a.left.Store(new("the Goop may have been created: " + a.hint(api, "ls")))
-	created, err := create(ctx, api, goop)
+	cancelIt := a.hint(api, "cancel", goop.Name)
+	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: %s", goop.Name, cancelIt)))
+	created, err := a.create(ctx, api, goop)
 	if err != nil {
 		a.left.Store(nil)
 		return fmt.Errorf("creating the Goop: %w", explained(err))
 	}
-	cancelIt := a.hint(api, "cancel", created.Name)
-	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: %s", created.Name, cancelIt)))
 	if r.keep {
 		a.console.say("the Goop %s is created and will be kept: %s", created.Name, a.hint(api, "logs", created.Name))
 	}
@@ -178,13 +177,6 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 		}
 	}
 	return code
-}
-
-// create is not cut short by a signal: the Goop would be there, and nobody would know its name.
-func create(ctx context.Context, api *api, goop *v1alpha1.Goop) (*v1alpha1.Goop, error) {
-	ctx, done := lasting(ctx)
-	defer done()
-	return api.goops.Create(ctx, goop, metav1.CreateOptions{})
 }
 
 // end takes away what is not to be kept, and ends the work if it is not over: why is nil if it is. It returns what

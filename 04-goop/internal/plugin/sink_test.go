@@ -189,7 +189,7 @@ func TestJSONForPrograms(t *testing.T) {
 		MatchJSON(`{"type":"worker","node":"n1","round":0,"exitCode":0,"tries":1,"output":"<a>\n\ufffd","outputFrom":"log"}`),
 		MatchJSON(`{"type":"worker","node":"n2","round":1,"exitCode":5,"tries":2,"output":"end","outputFrom":"record",
 			"outputError":"its pod is gone"}`)))
-	g.Expect(lines[2]).To(MatchJSON(`{"type":"summary","goop":"run-x0","namespace":"test","reason":"WorkersFailed","exitCode":5,
+	g.Expect(lines[2]).To(MatchJSON(`{"type":"summary","goop":"` + f.name() + `","namespace":"test","reason":"WorkersFailed","exitCode":5,
 		"desired":2,"succeeded":1,"failed":1}`))
 }
 
@@ -200,6 +200,6 @@ func TestJSONOfATimeOut(t *testing.T) {
 	})
 	r := f.run("run", "-o", "json", "--timeout", "500ms", "--", "uname")
 	g.Expect(r.code).To(Equal(124))
-	g.Expect(r.out).To(MatchJSON(`{"type":"summary","goop":"run-x0","namespace":"test","reason":"TimedOut","exitCode":124,
+	g.Expect(r.out).To(MatchJSON(`{"type":"summary","goop":"` + f.name() + `","namespace":"test","reason":"TimedOut","exitCode":124,
 		"desired":0,"succeeded":0,"failed":0,"unfinished":[{"node":"n1","round":0}]}`))
 }
