@@ -78,6 +78,12 @@ func (a *api) get(ctx context.Context, name string) (*v1alpha1.Goop, error) {
 	return a.goops.Get(ctx, name, metav1.GetOptions{})
 }
 
+// isGone tells whether a Goop was deleted; its name may be another's by now.
+func (a *api) isGone(ctx context.Context, goop *v1alpha1.Goop) bool {
+	live, err := a.get(ctx, goop.Name)
+	return apierrors.IsNotFound(err) || err == nil && live.UID != goop.UID
+}
+
 // isRejection tells whether the API server has decided against a request. An error of its own, or a time-out, may
 // come after the request took effect.
 func isRejection(err error) bool {

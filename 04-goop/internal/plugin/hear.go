@@ -52,6 +52,9 @@ func (s *session) onPod(c change[*corev1.Pod]) {
 		s.notices.once(watchTrouble("the pods of the Goop", c.err))
 		return
 	}
+	if !belongsTo(c.object, s.goop) {
+		return
+	}
 	s.lastPodAt = s.clock.Now()
 	f, ok := factsOf(c.object)
 	if !ok {

@@ -188,7 +188,8 @@ func (r *runFlags) end(ctx context.Context, api *api, goop *v1alpha1.Goop, why e
 	case errors.Is(why, errDeleted), r.keep && (why == nil || errors.Is(why, errRefused)):
 		return "", nil
 	case r.keep:
-		_, err = api.goops.Patch(ctx, goop.Name, types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"suspend":true}}`, goop.UID)
+		_, err = api.goops.Patch(ctx, goop.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		did = fmt.Sprintf("the Goop %s is suspended, which ends its workers, and kept", goop.Name)
 	default:
 		err = api.goops.Delete(ctx, goop.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(goop.UID))})
@@ -196,6 +197,9 @@ func (r *runFlags) end(ctx context.Context, api *api, goop *v1alpha1.Goop, why e
 	}
 	switch {
 	case apierrors.IsNotFound(err):
+		return "", nil
+	case (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) && api.isGone(ctx, goop):
+		// With another uid a deletion is a conflict, and a patch is invalid.
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("ending the Goop %s: %w", goop.Name, err)
