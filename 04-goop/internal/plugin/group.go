@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -153,17 +152,15 @@ func (s *groupSink) print(name string, g *group) error {
 	if g.length == 0 {
 		return nil
 	}
-	if _, err := io.Copy(s.console, io.NewSectionReader(s.spool, g.start, g.length)); err != nil {
-		return err
-	}
-	last := make([]byte, 1)
-	if _, err := s.spool.ReadAt(last, g.start+g.length-1); err != nil {
+	text := make([]byte, g.length, g.length+1) // at most maxCaptured, and an end of line
+	if _, err := s.spool.ReadAt(text, g.start); err != nil {
 		return outputError{fmt.Errorf("reading outputs from a temporary file: %w", err)}
 	}
-	if last[0] != '\n' {
-		if _, err := io.WriteString(s.console, "\n"); err != nil {
-			return err
-		}
+	if text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	if _, err := s.console.Write(s.console.shown(text)); err != nil {
+		return err
 	}
 	if g.clipped > 0 {
 		s.console.say("%s: the output goes on for %d bytes, which are not shown: --group shows the first %d",
