@@ -27,6 +27,10 @@ The Goop, and with it all that was made for it, is removed at the end. Ctrl-C
 and --timeout cancel the work: they remove the Goop as well, which ends the
 workers; with --keep they suspend it. A second Ctrl-C leaves at once.
 
+If this program is killed, by SIGKILL say, it removes nothing: the work goes on
+to its end, or until --timeout is over, and the workers go --ttl after that. The
+Goop stays: kubectl goop ls shows it, kubectl goop cancel removes it.
+
 `
 
 const runExamples = `  # The kernel of every node
@@ -48,12 +52,16 @@ const runExamples = `  # The kernel of every node
 // killed: the work ends all the same. If this program lives it is to be the one that says what happened.
 const deadlineSlack = 15 * time.Second
 
+// defaultTTL is how long the workers stay after their end where this program was killed before it removed the Goop. It
+// is also how long somebody who reads the output may pause: with its pod a log is gone.
+const defaultTTL = time.Hour
+
 // runFlags are the flags of run.
 type runFlags struct {
 	outputFlags
 	nodes, image, hostRoot string
 	count, retries         int32
-	timeout                time.Duration
+	timeout, ttl           time.Duration
 	tolerateAll, keep      bool
 }
 
@@ -66,6 +74,9 @@ func (a *app) runCommand() *cobra.Command {
 		Example: runExamples,
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(command *cobra.Command, args []string) error {
+			if r.keep && !command.Flags().Changed("ttl") {
+				r.ttl = 0
+			}
 			goop, err := r.goop(args)
 			if err != nil {
 				return usageError{err}
@@ -84,6 +95,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Int32Var(&r.count, "count", 0, "how many workers to spread over the nodes; one on each, if unset")
 	flags.StringVar(&r.image, "image", "", "container image to run in; busybox, if unset")
 	flags.DurationVar(&r.timeout, "timeout", 0, "cancel the work after this time, as 90s or 1h30m; never, if unset")
+	flags.DurationVar(&r.ttl, "ttl", defaultTTL,
+		"how long workers and their logs stay after the end if this program was killed; 0, or --keep without it: until the Goop is deleted")
 	flags.StringVar(&r.hostRoot, "host-root", "", "the node's files at /host: ro or rw; the operator must allow it")
 	flags.Int32Var(&r.retries, "retries", 0, "how often a worker tries again that does not end with 0")
 	flags.BoolVar(&r.tolerateAll, "tolerate-all", false,
@@ -130,13 +143,25 @@ func (r *runFlags) goop(cmd []string) (*v1alpha1.Goop, error) {
 	if r.tolerateAll {
 		spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
-	if r.timeout < 0 {
-		return nil, fmt.Errorf("--timeout: must not be negative")
+	return goop, r.limitTimes(spec)
+}
+
+// limitTimes sets how long the work may take and its workers stay.
+func (r *runFlags) limitTimes(spec *v1alpha1.GoopSpec) error {
+	switch {
+	case r.timeout < 0:
+		return fmt.Errorf("--timeout: must not be negative")
+	case r.ttl < 0:
+		return fmt.Errorf("--ttl: must not be negative")
 	}
+	// Longer times than the API has are as good as none.
 	if seconds := math.Ceil((r.timeout + deadlineSlack).Seconds()); r.timeout > 0 && seconds <= math.MaxInt32 {
 		spec.ActiveDeadlineSeconds = new(int64(seconds))
 	}
-	return goop, nil
+	if seconds := math.Ceil(r.ttl.Seconds()); r.ttl > 0 && seconds <= math.MaxInt32 {
+		spec.TTLSecondsAfterFinished = new(int32(seconds))
+	}
+	return nil
 }
 
 // run creates the Goop, follows it, and removes it.

@@ -51,7 +51,7 @@ func TestRunAsksForWhatTheFlagsSay(t *testing.T) {
 	g.Expect(r.code).To(Equal(0), r.err)
 	g.Expect(created.Name).To(HavePrefix("run-"))
 	g.Expect(json.Marshal(created.Spec)).To(MatchJSON(`{"cmd":["ls","-l","--","--help"],"jobCount":3,"image":"img",
-		"nodeSelector":{"a":"b","c":"d"},"tolerations":[{"operator":"Exists"}],"retries":2,"activeDeadlineSeconds":105,
+		"nodeSelector":{"a":"b","c":"d"},"tolerations":[{"operator":"Exists"}],"retries":2,"activeDeadlineSeconds":105,"ttlSecondsAfterFinished":3600,
 		"host":{"root":"ReadOnly"}}`))
 }
 
