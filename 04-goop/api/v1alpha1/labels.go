@@ -5,6 +5,9 @@ const (
 	// LabelGoop is the name of the Goop, on everything that is made for it.
 	LabelGoop = "goop.example.com/goop"
 
+	// LabelGoopUID is the uid of that Goop: a Goop that is deleted and created again has the same name.
+	LabelGoopUID = "goop.example.com/goop-uid"
+
 	// LabelRound is the number, from 0, of the worker among those on its node.
 	LabelRound = "goop.example.com/round"
 

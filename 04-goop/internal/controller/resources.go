@@ -85,6 +85,7 @@ func desiredRound(goop *v1alpha1.Goop, round plan.Round, images Images) *appsv1.
 	number := strconv.Itoa(round.Number)
 	labels := dependentLabels(goop)
 	labels[v1alpha1.LabelRound], labels[v1alpha1.LabelRole] = number, v1alpha1.RoleWork
+	labels[v1alpha1.LabelGoopUID] = string(goop.UID)
 	pod := desiredPod(goop, goop.Spec.Cmd, number, images)
 	pod.NodeSelector = goop.Spec.NodeSelector
 	pod.Tolerations = goop.Spec.Tolerations

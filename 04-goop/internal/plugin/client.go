@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,21 +103,25 @@ type cursor struct {
 func (c *cursor) any() bool { return c.before || c.read > 0 }
 
 // readLog copies to out what is new in the log of a worker's command, and with follow goes on until the command has
-// ended or the stream breaks off, with or without an error. Errors of out are outputErrors. begunAnew means that the
-// log no longer begins with what was read before: its node has put the older part of it away.
-func (a *api) readLog(ctx context.Context, pod string, follow bool, at *cursor, out io.Writer) (begunAnew bool, err error) {
-	options := &corev1.PodLogOptions{Container: v1alpha1.WorkContainer, Follow: follow}
-	stream, err := a.core.CoreV1().Pods(a.namespace).GetLogs(pod, options).Stream(ctx)
+// ended or the stream breaks off, with or without an error. Errors of out are outputErrors; if the context ended, the
+// error of the stream is the cause of that. begunAnew means that the log no longer begins with what was read before:
+// its node has put the older part of it away.
+func (a *api) readLog(ctx context.Context, j job, at *cursor, out io.Writer, s *silence) (begunAnew bool, err error) {
+	options := &corev1.PodLogOptions{Container: v1alpha1.WorkContainer, Follow: j.follow}
+	s.begin()
+	defer s.end()
+	opened, err := a.core.CoreV1().Pods(a.namespace).GetLogs(j.pod, options).Stream(ctx)
 	if err != nil {
-		return false, err
+		return false, cmp.Or(context.Cause(ctx), err)
 	}
-	defer stream.Close()
+	defer opened.Close()
+	stream := &awaited{stream: opened, silence: s}
 	if at.read > 0 {
 		var again maphash.Hash
 		again.SetSeed(at.sum.Seed())
 		n, err := io.CopyN(&again, stream, at.read)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return false, err
+			return false, cmp.Or(context.Cause(ctx), err)
 		}
 		if n != at.read || again.Sum64() != at.sum.Sum64() {
 			at.read, at.sum, begunAnew = n, again, true
@@ -134,15 +139,7 @@ func (a *api) readLog(ctx context.Context, pod string, follow bool, at *cursor, 
 		case errors.Is(err, io.EOF):
 			return begunAnew, nil
 		case err != nil:
-			return begunAnew, fmt.Errorf("reading the log: %w", err)
+			return begunAnew, cmp.Or(context.Cause(ctx), fmt.Errorf("reading the log: %w", err))
 		}
 	}
-}
-
-// inNamespace is the flag that a command needs to find what is in the namespace, with a space before it, or empty.
-func inNamespace(a *api) string {
-	if a.namespace == metav1.NamespaceDefault {
-		return ""
-	}
-	return " -n " + a.namespace
 }

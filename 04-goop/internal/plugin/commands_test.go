@@ -124,6 +124,7 @@ func TestUsage(t *testing.T) {
 		"--nodes: must be KEY=VALUE":      {"run", "--nodes", "a in (b,c)", "--", "true"},
 		"--count: must not be negative":   {"run", "--count", "-1", "--", "true"},
 		"--timeout: must not be negative": {"run", "--timeout", "-1s", "--", "true"},
+		"--ttl: must not be negative":     {"run", "--ttl", "-1s", "--", "true"},
 		"--retries: must not be negative": {"run", "--retries", "-1", "--", "true"},
 		"--host-root: must be ro or rw":   {"run", "--host-root", "yes", "--", "true"},
 		"exclude each other":              {"run", "--group", "-o", "json", "--", "true"},

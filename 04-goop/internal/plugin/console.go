@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,11 @@ type console struct {
 
 	// colourOut and colourErr say whether colours are wanted there; redraw, whether err has a line of progress.
 	colourOut, colourErr, redraw bool
-	width                        func() int
+
+	// escapeOut says whether the output of workers is escaped: out is a terminal, and is not to obey it.
+	escapeOut bool
+
+	width func() int
 
 	// outLock guards out, errLock guards err and the line. Where both are terminals they are one lock, as the
 	// line is on the screen that out writes to. Where out is anything else, one who waits for it keeps nobody
@@ -41,7 +46,7 @@ func newConsole(streams genericiooptions.IOStreams) *console {
 	c := &console{out: streams.Out, err: streams.ErrOut, errLock: &sync.Mutex{}, outLock: &sync.Mutex{}}
 	colour := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	_, outIsTerminal := terminal(streams.Out)
-	c.colourOut = outIsTerminal && colour
+	c.colourOut, c.escapeOut = outIsTerminal && colour, outIsTerminal
 	if file, ok := terminal(streams.ErrOut); ok && os.Getenv("TERM") != "dumb" {
 		c.redraw = true
 		c.colourErr = colour
@@ -84,11 +89,22 @@ func (c *console) say(format string, args ...any) { c.print("goop: "+format, arg
 // fail tells the reader why the program ends, in kubectl's way.
 func (c *console) fail(format string, args ...any) { c.print("error: "+format, args...) }
 
+// print writes a text that the cluster or a worker may have had a part in: it neither controls a terminal nor forges a
+// line of the program.
 func (c *console) print(format string, args ...any) {
+	text := strings.ReplaceAll(escaped(fmt.Sprintf(format, args...)), "\n", "\n  ")
 	c.errLock.Lock()
 	defer c.errLock.Unlock()
 	c.erase()
-	fmt.Fprintf(c.err, format+"\n", args...)
+	fmt.Fprintln(c.err, text)
+}
+
+// shown is output of a worker as it is to be written to out.
+func (c *console) shown(output []byte) []byte {
+	if !c.escapeOut {
+		return output
+	}
+	return []byte(escaped(string(output)))
 }
 
 // erase takes the line of progress away until it is drawn again.

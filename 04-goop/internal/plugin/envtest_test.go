@@ -141,7 +141,7 @@ func (s *server) goops(g *WithT) []v1alpha1.Goop {
 func TestRunOnAnAPIServer(t *testing.T) {
 	g, s := NewWithT(t), apiServer(t)
 	s.operate(t, func(ctx context.Context, g *WithT, goop *v1alpha1.Goop) {
-		g.Expect(goop.Name).To(MatchRegexp("^run-[a-z0-9]{5}$"))
+		g.Expect(goop.Name).To(MatchRegexp("^run-[a-z2-7]{10}$"))
 		s.workerOf(ctx, g, goop, `{"exitCode":6,"tries":1,"output":"recorded"}`)
 		s.status(ctx, g, goop, v1alpha1.GoopStatus{
 			ObservedGeneration: 1, Desired: 1, Failed: 1, ExitCode: new(int32(6)),

@@ -66,7 +66,8 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case errors.As(err, &usage):
-		a.console.fail("%v\nSee '%s --help'.", err, name)
+		a.console.fail("%v", err)
+		a.console.print("See '%s --help'.", name)
 		return exitUsage
 	case errors.As(requests, &signal):
 		return signal.code()

@@ -38,8 +38,10 @@ type fake struct {
 	pods     map[string]*corev1.Pod
 	logs     map[string]http.HandlerFunc // by pod
 	refuse   map[string]metav1.Status    // by "VERB RESOURCE"
+	broken   map[string]*broken          // likewise
 	requests map[string]int              // likewise
 	onCreate func(*v1alpha1.Goop)
+	created  string // the name of the last one
 
 	open, mostOpen int // log streams
 }
@@ -56,6 +58,7 @@ func newFake(t *testing.T) *fake {
 	f := &fake{
 		t: t, changed: make(chan struct{}), goops: map[string]*v1alpha1.Goop{}, pods: map[string]*corev1.Pod{},
 		logs: map[string]http.HandlerFunc{}, refuse: map[string]metav1.Status{}, requests: map[string]int{},
+		broken: map[string]*broken{},
 	}
 	mux := http.NewServeMux()
 	goops := "/apis/goop.example.com/v1alpha1/namespaces/test/goops"
@@ -82,29 +85,10 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// refused answers with a Status, if the test wants this kind of request refused.
-func (f *fake) refused(w http.ResponseWriter, request string) bool {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	f.requests[request]++
-	status, ok := f.refuse[request]
-	if ok {
-		answer(w, int(status.Code), status)
-	}
-	return ok
-}
-
 func answer(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(object)
-}
-
-func failure(code int32, reason metav1.StatusReason, message, name string) metav1.Status {
-	return metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{Name: name},
-	}
 }
 
 // change makes an object be as it is now, and tells the watches.
@@ -126,22 +110,28 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.lock.Lock()
-	if goop.Name == "" {
-		goop.Name = goop.GenerateName + "x" + strconv.Itoa(f.version)
+	if f.goops[goop.Name] != nil {
+		f.lock.Unlock()
+		answer(w, 409, failure(409, metav1.StatusReasonAlreadyExists, "already exists", goop.Name))
+		return
 	}
 	goop.UID, goop.Generation, goop.Namespace = types.UID(goop.Name), 1, "test"
 	goop.CreationTimestamp = metav1.Now()
-	f.goops[goop.Name] = goop
+	f.goops[goop.Name], f.created = goop, goop.Name
 	f.change("goops", "ADDED", goop.DeepCopy())
 	onCreate, copied := f.onCreate, goop.DeepCopy()
 	f.lock.Unlock()
-	answer(w, 201, copied)
 	if onCreate != nil {
 		go onCreate(copied)
 	}
+	f.breakOff("create goops")
+	answer(w, 201, copied)
 }
 
 func (f *fake) get(w http.ResponseWriter, r *http.Request) {
+	if f.refused(w, "get goops") {
+		return
+	}
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if goop := f.goops[r.PathValue("name")]; goop != nil {

@@ -48,9 +48,9 @@ func (f *fake) worker(goop, node string, round int, log http.HandlerFunc) string
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("%s-%d-%s", goop, round, node), Namespace: "test", UID: types.UID(node),
+			Name: fmt.Sprintf("%s-%d-%s", goop, round, node), Namespace: "test", UID: types.UID(node), CreationTimestamp: metav1.Now(),
 			Labels: map[string]string{
-				v1alpha1.LabelGoop: goop, v1alpha1.LabelRole: v1alpha1.RoleWork, v1alpha1.LabelRound: strconv.Itoa(round),
+				v1alpha1.LabelGoop: goop, v1alpha1.LabelGoopUID: goop, v1alpha1.LabelRole: v1alpha1.RoleWork, v1alpha1.LabelRound: strconv.Itoa(round),
 			},
 		},
 		Spec: corev1.PodSpec{NodeName: node},
@@ -66,20 +66,32 @@ func (f *fake) worker(goop, node string, round int, log http.HandlerFunc) string
 	return pod.Name
 }
 
+// alter changes a pod.
+func (f *fake) alter(pod string, change func(*corev1.Pod)) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	changed := f.pods[pod].DeepCopy()
+	change(changed)
+	f.pods[pod] = changed
+	f.change("pods", "MODIFIED", changed)
+}
+
 // finish is the end of a pod's command.
 func (f *fake) finish(pod string, record worker.Record) {
 	message, err := json.Marshal(record)
 	if err != nil {
 		f.t.Error(err)
 	}
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	changed := f.pods[pod].DeepCopy()
-	changed.Status.InitContainerStatuses[1].State = corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{Message: string(message)},
-	}
-	f.pods[pod] = changed
-	f.change("pods", "MODIFIED", changed)
+	f.terminate(pod, string(message))
+}
+
+// terminate is the end of a pod's command with any termination message.
+func (f *fake) terminate(pod, message string) {
+	f.alter(pod, func(changed *corev1.Pod) {
+		changed.Status.InitContainerStatuses[1].State = corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Message: message},
+		}
+	})
 }
 
 func (f *fake) removePod(pod string) {

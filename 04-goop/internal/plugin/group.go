@@ -4,25 +4,33 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// groupSink gathers outputs that are the same, byte by byte, and shows each once, with the workers that gave it, when
-// all are there. Outputs are in a temporary file meanwhile, each once, the first maxCaptured bytes of it.
+// groupSink gathers workers that wrote the same, byte by byte, and ended with the same exit code. It shows each output
+// once, with these workers, when all are there. Outputs are in a temporary file meanwhile, each once, the first maxCaptured bytes of it.
 type groupSink struct {
 	console *console
 	names   *names
 	notices *notices
 
 	lock   sync.Mutex
-	groups map[[sha256.Size]byte]*group
+	groups map[groupKey]*group
 	spool  *os.File // nil: nothing has been written to it yet
 	end    int64    // of the spool
 }
+
+// groupKey is what the workers of a group have in common.
+type groupKey struct {
+	output [sha256.Size]byte
+	code   int32 // or codeUnknown
+}
+
+// codeUnknown is in the place of the exit code of a worker that left no record. No exit code is negative.
+const codeUnknown = -1
 
 // group is an output, and who gave it.
 type group struct {
@@ -32,7 +40,7 @@ type group struct {
 }
 
 func newGroupSink(c *console, n *names, notices *notices) *groupSink {
-	return &groupSink{console: c, names: n, notices: notices, groups: map[[sha256.Size]byte]*group{}}
+	return &groupSink{console: c, names: n, notices: notices, groups: map[groupKey]*group{}}
 }
 
 func (s *groupSink) open(at place) output {
@@ -48,15 +56,19 @@ type groupOutput struct {
 func (o *groupOutput) end(r result) error {
 	o.settle(r)
 	o.sink.notices.lost(r)
-	err := o.sink.add(o.at, o.capture)
+	code := int32(codeUnknown)
+	if r.record != nil {
+		code = r.record.ExitCode
+	}
+	err := o.sink.add(o.at, code, o.capture)
 	o.capture = nil
 	return err
 }
 
-func (s *groupSink) add(from place, c *capture) error {
+func (s *groupSink) add(from place, code int32, c *capture) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	key := [sha256.Size]byte(c.sum.Sum(nil))
+	key := groupKey{output: [sha256.Size]byte(c.sum.Sum(nil)), code: code}
 	if known := s.groups[key]; known != nil {
 		known.from = append(known.from, from)
 		return nil
@@ -100,12 +112,12 @@ func (s *groupSink) finish(summary) error {
 		name string
 	}
 	var all []named
-	for _, g := range s.groups {
+	for key, g := range s.groups {
 		workers := make([]string, len(g.from))
 		for i, at := range g.from {
 			workers[i] = s.names.of(at)
 		}
-		all = append(all, named{g, fold(workers)})
+		all = append(all, named{g, title(fold(workers), len(workers), key.code)})
 	}
 	slices.SortFunc(all, func(a, b named) int {
 		return cmp.Or(cmp.Compare(len(b.from), len(a.from)), cmp.Compare(a.name, b.name))
@@ -118,10 +130,21 @@ func (s *groupSink) finish(summary) error {
 	return nil
 }
 
-func (s *groupSink) print(name string, g *group) error {
-	if len(g.from) > 1 {
-		name = fmt.Sprintf("%s (%d)", name, len(g.from))
+// title names the workers of a group, and how they ended where that is not as it should be.
+func title(workers string, count int, code int32) string {
+	if count > 1 {
+		workers = fmt.Sprintf("%s (%d)", workers, count)
 	}
+	switch code {
+	case 0:
+		return workers
+	case codeUnknown:
+		return workers + ": exit code not known"
+	}
+	return fmt.Sprintf("%s: exit code %d", workers, code)
+}
+
+func (s *groupSink) print(name string, g *group) error {
 	rule := strings.Repeat("-", 15)
 	if _, err := fmt.Fprintf(s.console, "%s\n%s\n%s\n", rule, name, rule); err != nil {
 		return err
@@ -129,17 +152,15 @@ func (s *groupSink) print(name string, g *group) error {
 	if g.length == 0 {
 		return nil
 	}
-	if _, err := io.Copy(s.console, io.NewSectionReader(s.spool, g.start, g.length)); err != nil {
-		return err
-	}
-	last := make([]byte, 1)
-	if _, err := s.spool.ReadAt(last, g.start+g.length-1); err != nil {
+	text := make([]byte, g.length, g.length+1) // at most maxCaptured, and an end of line
+	if _, err := s.spool.ReadAt(text, g.start); err != nil {
 		return outputError{fmt.Errorf("reading outputs from a temporary file: %w", err)}
 	}
-	if last[0] != '\n' {
-		if _, err := io.WriteString(s.console, "\n"); err != nil {
-			return err
-		}
+	if text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	if _, err := s.console.Write(s.console.shown(text)); err != nil {
+		return err
 	}
 	if g.clipped > 0 {
 		s.console.say("%s: the output goes on for %d bytes, which are not shown: --group shows the first %d",

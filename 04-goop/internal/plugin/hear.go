@@ -52,6 +52,9 @@ func (s *session) onPod(c change[*corev1.Pod]) {
 		s.notices.once(watchTrouble("the pods of the Goop", c.err))
 		return
 	}
+	if !belongsTo(c.object, s.goop) {
+		return
+	}
 	s.lastPodAt = s.clock.Now()
 	f, ok := factsOf(c.object)
 	if !ok {
@@ -66,7 +69,7 @@ func (s *session) onPod(c change[*corev1.Pod]) {
 	}
 	w := s.workers[f.pod]
 	if w == nil {
-		w = &logReader{}
+		w = &logReader{silence: silence{clock: s.clock}}
 		s.workers[f.pod] = w
 	}
 	s.learn(w, f)
@@ -78,6 +81,9 @@ func (s *session) learn(w *logReader, f facts) {
 	if before.ended {
 		// It stays so: after a restart of its node the container is run again, and only repeats its record.
 		f.begun, f.ended, f.record, f.instance = true, true, before.record, before.instance
+	}
+	if (f.ended || f.gone) && w.overAt.IsZero() {
+		w.overAt = s.clock.Now()
 	}
 	w.facts = f
 	switch {

@@ -94,6 +94,6 @@ func (s *jsonSink) print(object any) error {
 	if err := encoder.Encode(object); err != nil {
 		return err
 	}
-	_, err := s.console.Write(line.Bytes())
+	_, err := s.console.Write(s.console.shown(line.Bytes()))
 	return err
 }

@@ -45,11 +45,11 @@ func (o *lineOutput) Write(piece []byte) (int, error) {
 		o.rest = append(o.rest, line...)
 		switch {
 		case whole:
-			chunk = appendLine(chunk, prefix, o.rest)
+			chunk = appendLine(chunk, prefix, o.sink.console.shown(o.rest))
 			o.rest = o.rest[:0]
 		case len(o.rest) == maxLine:
 			cut := wholeRunes(o.rest)
-			chunk = appendLine(chunk, prefix, o.rest[:cut])
+			chunk = appendLine(chunk, prefix, o.sink.console.shown(o.rest[:cut]))
 			o.rest = append(o.rest[:0], o.rest[cut:]...)
 		}
 		if len(chunk) >= maxChunk {

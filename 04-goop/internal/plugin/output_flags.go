@@ -8,13 +8,15 @@ import (
 
 // outputFlags say how the workers' output is shown.
 type outputFlags struct {
-	group  bool
-	format string
+	group, raw bool
+	format     string
 }
 
 func (o *outputFlags) add(command *cobra.Command) {
 	command.Flags().BoolVar(&o.group, "group", false,
-		"show outputs that are the same once, with the workers that gave them, at the end; of each the first 1 MiB")
+		"show equal outputs once, at the end, with the workers that wrote them, apart by exit code; of each the first 1 MiB")
+	command.Flags().BoolVar(&o.raw, "raw", false,
+		"let output control the terminal; if unset, its control characters, as ESC, are shown there and not obeyed")
 	o.addFormat(command)
 }
 
@@ -35,6 +37,7 @@ func (o *outputFlags) check() error {
 
 // use lets a session's output be shown so.
 func (o *outputFlags) use(s *session, c *console) {
+	c.escapeOut = c.escapeOut && !o.raw
 	switch {
 	case o.format == "json":
 		s.sink = &jsonSink{console: c}

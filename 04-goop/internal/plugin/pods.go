@@ -30,7 +30,10 @@ func reduced(object any) (any, error) {
 	kept := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: map[string]string{v1alpha1.LabelRound: pod.Labels[v1alpha1.LabelRound]},
+			CreationTimestamp: pod.CreationTimestamp,
+			Labels: map[string]string{
+				v1alpha1.LabelRound: pod.Labels[v1alpha1.LabelRound], v1alpha1.LabelGoopUID: pod.Labels[v1alpha1.LabelGoopUID],
+			},
 		},
 		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
 	}
@@ -42,6 +45,15 @@ func reduced(object any) (any, error) {
 		}
 	}
 	return kept, nil
+}
+
+// belongsTo tells whether a pod with the name of a Goop is that Goop's, and not of another that had its name. A pod
+// without the uid was made by an operator that did not write it: then its age decides.
+func belongsTo(pod *corev1.Pod, goop *v1alpha1.Goop) bool {
+	if uid := pod.Labels[v1alpha1.LabelGoopUID]; uid != "" {
+		return uid == string(goop.UID)
+	}
+	return !pod.CreationTimestamp.Before(&goop.CreationTimestamp)
 }
 
 // factsOf reads a pod. It is not ok while the pod has no node.

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -34,7 +35,12 @@ type logReader struct {
 	tries  int       // that failed, one after another
 	lost   string    // why the log is given up
 	whole  bool      // it has been read to its end
-	cancel func()    // ends the reading
+	overAt time.Time // when it was seen that it has ended, or its pod is gone
+
+	// Of the reading that goes on.
+	follow  bool
+	cancel  context.CancelCauseFunc
+	silence silence
 
 	// These belong to the goroutine that reads, while one does.
 	out      output

@@ -28,7 +28,7 @@ func TestSignalsCancelTheWork(t *testing.T) {
 			eventually(t, "output", func() bool { return p.out.String() == "n1: begun\n" })
 			p.signal(signal)
 			g.Expect(p.end()).To(Equal(code))
-			g.Expect(p.err.String()).To(Equal("goop: interrupted; not finished: n1; the Goop run-x0 is deleted, which ends its workers\n"))
+			g.Expect(p.err.String()).To(Equal("goop: interrupted; not finished: n1; the Goop " + f.name() + " is deleted, which ends its workers\n"))
 			g.Expect(f.all()).To(BeEmpty())
 		})
 	}
@@ -61,7 +61,7 @@ func TestASecondSignalLeavesAtOnce(t *testing.T) {
 	eventually(t, "the request", func() bool { return f.slow.began.Load() })
 	p.signal(os.Interrupt)
 	g.Expect(p.end()).To(Equal(130))
-	g.Expect(p.err.String()).To(ContainSubstring("goop: left at once; the Goop run-x0 may still be there: kubectl goop cancel run-x0 -n test\n"))
+	g.Expect(p.err.String()).To(ContainSubstring("goop: left at once; the Goop " + f.name() + " may still be there: kubectl goop cancel " + f.name() + " -n test --kubeconfig " + f.kubeconfig + "\n"))
 }
 
 // A reader that does not read keeps nobody from cancelling.
@@ -153,7 +153,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		close(speak)
 		eventually(t, "output", func() bool { return strings.Contains(p.out.String(), "hello") })
 		f.finish(<-pods, worker.Record{Tries: 1})
-		f.over("run-x0", 1)
+		f.over(f.name(), 1)
 	}, "run", "--", "hello")
 	took := time.Since(began)
 	g.Expect(code).To(Equal(0))

@@ -44,11 +44,11 @@ func (s *session) dispatch(ctx context.Context) {
 		if j.follow {
 			s.pool.followed++
 		}
-		reading, cancel := context.WithCancel(ctx)
-		w.cancel = cancel
+		reading, cancel := context.WithCancelCause(ctx)
+		w.follow, w.cancel = j.follow, cancel
 		s.readers.Go(func() {
 			d := s.deliver(reading, w, j)
-			cancel()
+			cancel(nil)
 			select {
 			case s.deliveries <- d:
 			case <-ctx.Done():
@@ -67,7 +67,7 @@ func (s *session) deliver(ctx context.Context, w *logReader, j job) delivery {
 		if w.cursor.instance != j.instance {
 			w.cursor = cursor{instance: j.instance, before: w.cursor.any()}
 		}
-		d.begunAnew, d.err = s.api.readLog(ctx, j.pod, j.follow, &w.cursor, w.out)
+		d.begunAnew, d.err = s.api.readLog(ctx, j, &w.cursor, w.out, &w.silence)
 		if d.err != nil || j.follow {
 			return d
 		}
@@ -116,6 +116,10 @@ func (s *session) onDelivery(d delivery) error {
 // onTrouble deals with a log that cannot be had, or no more of it.
 func (s *session) onTrouble(w *logReader, err error) {
 	w.tries++
+	if errors.Is(err, errSilent) {
+		// Each such try takes maxSilence: there is one more.
+		w.tries = max(w.tries, maxTries-1)
+	}
 	w.atEnd = false
 	lasts := s.toTheEnd && !w.ended
 	switch {
@@ -166,7 +170,7 @@ func (s *session) cutOff() {
 		w.lost = "the work was over before this worker was"
 		switch w.phase {
 		case reading:
-			w.cancel()
+			w.cancel(nil)
 		case resting:
 			s.again(w)
 		}

@@ -17,15 +17,12 @@ import (
 
 // restart is another container in the place of a worker's.
 func (f *fake) restart(pod string) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	changed := f.pods[pod].DeepCopy()
-	work := &changed.Status.InitContainerStatuses[1]
-	work.RestartCount++
-	work.ContainerID += "again"
-	work.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	f.pods[pod] = changed
-	f.change("pods", "MODIFIED", changed)
+	f.alter(pod, func(changed *corev1.Pod) {
+		work := &changed.Status.InitContainerStatuses[1]
+		work.RestartCount++
+		work.ContainerID += "again"
+		work.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	})
 }
 
 // A worker that was killed is begun anew in the same pod, with a log of its own.
@@ -128,7 +125,7 @@ func TestRunAsksWhetherTheOperatorRuns(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	r := f.run("run", "--timeout", "1500ms", "--", "work")
 	g.Expect(r.code).To(Equal(124))
-	g.Expect(r.err).To(HavePrefix("goop: nothing has taken up the Goop run-x0 yet: does the operator run?\ngoop: timed out after 1.5s; "))
+	g.Expect(r.err).To(HavePrefix("goop: nothing has taken up the Goop " + f.name() + " yet: does the operator run?\ngoop: timed out after 1.5s; "))
 }
 
 func TestRunWithoutARightToSeePods(t *testing.T) {

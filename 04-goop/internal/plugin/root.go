@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
@@ -49,6 +50,7 @@ type app struct {
 	streams genericiooptions.IOStreams
 	console *console
 	flags   *genericclioptions.ConfigFlags
+	global  *pflag.FlagSet // flags, as they were parsed
 	clock   clock.WithTicker
 
 	// left is what to say when a second signal ends the program at once: what that leaves behind.
@@ -116,7 +118,8 @@ func (a *app) command() *cobra.Command {
 	root.SetOut(a.streams.Out)
 	root.SetErr(a.streams.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	a.flags.AddFlags(root.PersistentFlags())
+	a.global = root.PersistentFlags()
+	a.flags.AddFlags(a.global)
 	a.completeFlags(root)
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.logsCommand(), a.waitCommand(), a.cancelCommand())
 	return root

@@ -27,6 +27,10 @@ The Goop, and with it all that was made for it, is removed at the end. Ctrl-C
 and --timeout cancel the work: they remove the Goop as well, which ends the
 workers; with --keep they suspend it. A second Ctrl-C leaves at once.
 
+If this program is killed, by SIGKILL say, it removes nothing: the work goes on
+to its end, or until --timeout is over, and the workers go --ttl after that. The
+Goop stays: kubectl goop ls shows it, kubectl goop cancel removes it.
+
 `
 
 const runExamples = `  # The kernel of every node
@@ -48,12 +52,16 @@ const runExamples = `  # The kernel of every node
 // killed: the work ends all the same. If this program lives it is to be the one that says what happened.
 const deadlineSlack = 15 * time.Second
 
+// defaultTTL is how long the workers stay after their end where this program was killed before it removed the Goop. It
+// is also how long somebody who reads the output may pause: with its pod a log is gone.
+const defaultTTL = time.Hour
+
 // runFlags are the flags of run.
 type runFlags struct {
 	outputFlags
 	nodes, image, hostRoot string
 	count, retries         int32
-	timeout                time.Duration
+	timeout, ttl           time.Duration
 	tolerateAll, keep      bool
 }
 
@@ -66,6 +74,9 @@ func (a *app) runCommand() *cobra.Command {
 		Example: runExamples,
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(command *cobra.Command, args []string) error {
+			if r.keep && !command.Flags().Changed("ttl") {
+				r.ttl = 0
+			}
 			goop, err := r.goop(args)
 			if err != nil {
 				return usageError{err}
@@ -84,6 +95,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Int32Var(&r.count, "count", 0, "how many workers to spread over the nodes; one on each, if unset")
 	flags.StringVar(&r.image, "image", "", "container image to run in; busybox, if unset")
 	flags.DurationVar(&r.timeout, "timeout", 0, "cancel the work after this time, as 90s or 1h30m; never, if unset")
+	flags.DurationVar(&r.ttl, "ttl", defaultTTL,
+		"how long workers and their logs stay after the end if this program was killed; 0, or --keep without it: until the Goop is deleted")
 	flags.StringVar(&r.hostRoot, "host-root", "", "the node's files at /host: ro or rw; the operator must allow it")
 	flags.Int32Var(&r.retries, "retries", 0, "how often a worker tries again that does not end with 0")
 	flags.BoolVar(&r.tolerateAll, "tolerate-all", false,
@@ -98,7 +111,7 @@ func (a *app) runCommand() *cobra.Command {
 func (r *runFlags) goop(cmd []string) (*v1alpha1.Goop, error) {
 	goop := &v1alpha1.Goop{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Goop"},
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "run-"},
+		ObjectMeta: metav1.ObjectMeta{Name: newName()},
 		Spec:       v1alpha1.GoopSpec{Cmd: cmd, Image: r.image, Retries: &r.retries},
 	}
 	spec := &goop.Spec
@@ -130,13 +143,25 @@ func (r *runFlags) goop(cmd []string) (*v1alpha1.Goop, error) {
 	if r.tolerateAll {
 		spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
-	if r.timeout < 0 {
-		return nil, fmt.Errorf("--timeout: must not be negative")
+	return goop, r.limitTimes(spec)
+}
+
+// limitTimes sets how long the work may take and its workers stay.
+func (r *runFlags) limitTimes(spec *v1alpha1.GoopSpec) error {
+	switch {
+	case r.timeout < 0:
+		return fmt.Errorf("--timeout: must not be negative")
+	case r.ttl < 0:
+		return fmt.Errorf("--ttl: must not be negative")
 	}
+	// Longer times than the API has are as good as none.
 	if seconds := math.Ceil((r.timeout + deadlineSlack).Seconds()); r.timeout > 0 && seconds <= math.MaxInt32 {
 		spec.ActiveDeadlineSeconds = new(int64(seconds))
 	}
-	return goop, nil
+	if seconds := math.Ceil(r.ttl.Seconds()); r.ttl > 0 && seconds <= math.MaxInt32 {
+		spec.TTLSecondsAfterFinished = new(int32(seconds))
+	}
+	return nil
 }
 
 // run creates the Goop, follows it, and removes it.
@@ -150,15 +175,15 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 		ctx, done = context.WithTimeoutCause(ctx, r.timeout, errTimedOut)
 		defer done()
 	}
-	a.left.Store(new("the Goop may have been created: kubectl goop ls" + inNamespace(api)))
-	created, err := create(ctx, api, goop)
+	cancelIt := a.hint(api, "cancel", goop.Name)
+	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: %s", goop.Name, cancelIt)))
+	created, err := a.create(ctx, api, goop)
 	if err != nil {
 		a.left.Store(nil)
 		return fmt.Errorf("creating the Goop: %w", explained(err))
 	}
-	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: kubectl goop cancel %[1]s%s", created.Name, inNamespace(api))))
 	if r.keep {
-		a.console.say("the Goop %s is created and will be kept: kubectl goop logs %[1]s%s", created.Name, inNamespace(api))
+		a.console.say("the Goop %s is created and will be kept: %s", created.Name, a.hint(api, "logs", created.Name))
 	}
 	s := newSession(a, api, created)
 	s.toTheEnd = true
@@ -171,19 +196,12 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 	})
 	code := a.conclude(s, why, did, r.timeout)
 	if err != nil {
-		a.console.fail("%v; it may still be there: kubectl goop cancel %s%s", err, created.Name, inNamespace(api))
+		a.console.fail("%v; it may still be there: %s", err, cancelIt)
 		if code == nil {
 			return exitError(exitFailed)
 		}
 	}
 	return code
-}
-
-// create is not cut short by a signal: the Goop would be there, and nobody would know its name.
-func create(ctx context.Context, api *api, goop *v1alpha1.Goop) (*v1alpha1.Goop, error) {
-	ctx, done := lasting(ctx)
-	defer done()
-	return api.goops.Create(ctx, goop, metav1.CreateOptions{})
 }
 
 // end takes away what is not to be kept, and ends the work if it is not over: why is nil if it is. It returns what
@@ -195,7 +213,8 @@ func (r *runFlags) end(ctx context.Context, api *api, goop *v1alpha1.Goop, why e
 	case errors.Is(why, errDeleted), r.keep && (why == nil || errors.Is(why, errRefused)):
 		return "", nil
 	case r.keep:
-		_, err = api.goops.Patch(ctx, goop.Name, types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"suspend":true}}`, goop.UID)
+		_, err = api.goops.Patch(ctx, goop.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		did = fmt.Sprintf("the Goop %s is suspended, which ends its workers, and kept", goop.Name)
 	default:
 		err = api.goops.Delete(ctx, goop.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(goop.UID))})
@@ -203,6 +222,9 @@ func (r *runFlags) end(ctx context.Context, api *api, goop *v1alpha1.Goop, why e
 	}
 	switch {
 	case apierrors.IsNotFound(err):
+		return "", nil
+	case (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) && api.isGone(ctx, goop):
+		// With another uid a deletion is a conflict, and a patch is invalid.
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("ending the Goop %s: %w", goop.Name, err)

@@ -49,9 +49,9 @@ func TestRunAsksForWhatTheFlagsSay(t *testing.T) {
 	r := f.run("run", "--nodes", "a=b,c=d", "--count", "3", "--image", "img", "--timeout", "90s", "--host-root", "ro",
 		"--retries", "2", "--tolerate-all", "--", "ls", "-l", "--", "--help")
 	g.Expect(r.code).To(Equal(0), r.err)
-	g.Expect(created.GenerateName).To(Equal("run-"))
+	g.Expect(created.Name).To(HavePrefix("run-"))
 	g.Expect(json.Marshal(created.Spec)).To(MatchJSON(`{"cmd":["ls","-l","--","--help"],"jobCount":3,"image":"img",
-		"nodeSelector":{"a":"b","c":"d"},"tolerations":[{"operator":"Exists"}],"retries":2,"activeDeadlineSeconds":105,
+		"nodeSelector":{"a":"b","c":"d"},"tolerations":[{"operator":"Exists"}],"retries":2,"activeDeadlineSeconds":105,"ttlSecondsAfterFinished":3600,
 		"host":{"root":"ReadOnly"}}`))
 }
 
@@ -98,7 +98,7 @@ func TestRunShowsOutputAsItComes(t *testing.T) {
 	eventually(t, "the first line", func() bool { return p.out.String() == "n1: first\n" })
 	close(more)
 	f.finish(pod, worker.Record{Tries: 1})
-	f.over("run-x0", 1)
+	f.over(f.name(), 1)
 	g.Expect(p.end()).To(Equal(0), p.err.String())
 	g.Expect(p.out.String()).To(Equal("n1: first\nn1: second\n"))
 	g.Expect(f.count("get logs")).To(Equal(1), "an end of the stream with the end of the worker is the end")
@@ -168,7 +168,7 @@ func TestRunTimesOut(t *testing.T) {
 	r := f.run("run", "--timeout", "1s", "--", "sleep")
 	g.Expect(r.code).To(Equal(124))
 	g.Expect(strings.Split(r.out, "\n")).To(ConsistOf("n1: done", "n2: half a line", ""))
-	g.Expect(r.err).To(Equal("goop: timed out after 1s; not finished: n2; the Goop run-x0 is deleted, which ends its workers\n"))
+	g.Expect(r.err).To(Equal("goop: timed out after 1s; not finished: n2; the Goop " + f.name() + " is deleted, which ends its workers\n"))
 	g.Expect(f.all()).To(BeEmpty())
 }
 
@@ -177,8 +177,8 @@ func TestRunKeepsTheGoop(t *testing.T) {
 	f.operator(func(goop string) { f.over(goop, 0) })
 	r := f.run("run", "--keep", "--", "true")
 	g.Expect(r.code).To(Equal(0), r.err)
-	g.Expect(r.err).To(Equal("goop: the Goop run-x0 is created and will be kept: kubectl goop logs run-x0 -n test\n"))
-	g.Expect(f.all()).To(HaveKey("run-x0"))
+	g.Expect(r.err).To(Equal("goop: the Goop " + f.name() + " is created and will be kept: kubectl goop logs " + f.name() + " -n test --kubeconfig " + f.kubeconfig + "\n"))
+	g.Expect(f.all()).To(HaveKey(f.name()))
 
 	f.operator(func(string) {})
 	r = f.run("run", "--keep", "--timeout", "200ms", "--", "true")
@@ -226,7 +226,7 @@ func TestRunEndsWhenTheGoopIsDeleted(t *testing.T) {
 	f.operator(f.remove)
 	r := f.run("run", "--", "true")
 	g.Expect(r.code).To(Equal(1))
-	g.Expect(r.err).To(Equal("goop: the Goop run-x0 was deleted before it was over\n"))
+	g.Expect(r.err).To(Equal("goop: the Goop " + f.name() + " was deleted before it was over\n"))
 }
 
 func TestRunWithErrorsOfTheServer(t *testing.T) {
@@ -246,5 +246,5 @@ func TestRunWithErrorsOfTheServer(t *testing.T) {
 	f.operator(func(goop string) { f.over(goop, 0) })
 	r = f.run("run", "--", "true")
 	g.Expect(r.code).To(Equal(1))
-	g.Expect(r.err).To(ContainSubstring("you may not delete; it may still be there: kubectl goop cancel run-x"))
+	g.Expect(r.err).To(ContainSubstring("you may not delete; it may still be there: kubectl goop cancel run-"))
 }

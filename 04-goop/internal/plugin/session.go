@@ -136,6 +136,7 @@ func (s *session) onTick() {
 		w.atEnd = false
 		s.consider(w)
 	}
+	s.breakOffSilent()
 	if !s.overAt.IsZero() && now.Sub(s.overAt) > stragglers {
 		s.cutOff()
 	}

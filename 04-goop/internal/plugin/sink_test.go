@@ -113,6 +113,36 @@ n4
 	g.Expect(os.ReadDir(os.Getenv("TMPDIR"))).To(BeEmpty(), "the temporary file is gone")
 }
 
+// What ended otherwise is another group, though it wrote the same, or nothing.
+func TestGroupsDistinguishExitCodes(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) {
+		f.ends(goop, "n1", 0, "", 0)
+		f.ends(goop, "n2", 0, "", 0)
+		f.ends(goop, "n3", 0, "", 1)
+		f.ends(goop, "n4", 0, "", 1)
+		f.ends(goop, "n5", 0, "", 2)
+		f.terminate(f.worker(goop, "n6", 0, text("")), "no record")
+		f.over(goop, 2, v1alpha1.Failure{Node: "n3", ExitCode: 1}, v1alpha1.Failure{Node: "n4", ExitCode: 1},
+			v1alpha1.Failure{Node: "n5", ExitCode: 2}, v1alpha1.Failure{Node: "n6", ExitCode: 125})
+	})
+	r := f.run("run", "--group", "--", "test", "-e", "/etc/passwd")
+	g.Expect(r.code).To(Equal(125))
+	g.Expect(r.out).To(Equal(`---------------
+n[1-2] (2)
+---------------
+---------------
+n[3-4] (2): exit code 1
+---------------
+---------------
+n5: exit code 2
+---------------
+---------------
+n6: exit code not known
+---------------
+`))
+}
+
 // Outputs that differ only where they are not shown are different.
 func TestGroupsClipLongOutputs(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
@@ -159,7 +189,7 @@ func TestJSONForPrograms(t *testing.T) {
 		MatchJSON(`{"type":"worker","node":"n1","round":0,"exitCode":0,"tries":1,"output":"<a>\n\ufffd","outputFrom":"log"}`),
 		MatchJSON(`{"type":"worker","node":"n2","round":1,"exitCode":5,"tries":2,"output":"end","outputFrom":"record",
 			"outputError":"its pod is gone"}`)))
-	g.Expect(lines[2]).To(MatchJSON(`{"type":"summary","goop":"run-x0","namespace":"test","reason":"WorkersFailed","exitCode":5,
+	g.Expect(lines[2]).To(MatchJSON(`{"type":"summary","goop":"` + f.name() + `","namespace":"test","reason":"WorkersFailed","exitCode":5,
 		"desired":2,"succeeded":1,"failed":1}`))
 }
 
@@ -170,6 +200,6 @@ func TestJSONOfATimeOut(t *testing.T) {
 	})
 	r := f.run("run", "-o", "json", "--timeout", "500ms", "--", "uname")
 	g.Expect(r.code).To(Equal(124))
-	g.Expect(r.out).To(MatchJSON(`{"type":"summary","goop":"run-x0","namespace":"test","reason":"TimedOut","exitCode":124,
+	g.Expect(r.out).To(MatchJSON(`{"type":"summary","goop":"` + f.name() + `","namespace":"test","reason":"TimedOut","exitCode":124,
 		"desired":0,"succeeded":0,"failed":0,"unfinished":[{"node":"n1","round":0}]}`))
 }

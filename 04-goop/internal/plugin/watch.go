@@ -53,7 +53,7 @@ func (a *api) watchGoop(ctx context.Context, name string) feed[*v1alpha1.Goop] {
 	})
 }
 
-// watchPods tells of the pods of a Goop's workers until the context ends.
+// watchPods tells of the pods of the workers of a Goop, and of others that had its name, until the context ends.
 func (a *api) watchPods(ctx context.Context, name string) feed[*corev1.Pod] {
 	only := labels.Set{v1alpha1.LabelGoop: name, v1alpha1.LabelRole: v1alpha1.RoleWork}.String()
 	pods := a.core.CoreV1().Pods(a.namespace)

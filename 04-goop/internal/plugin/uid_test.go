@@ -1,0 +1,65 @@
+package plugin
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/worker"
+)
+
+// A Goop was deleted and created again: the pods of the first are there a while longer.
+func TestPodsOfAnEarlierGoopOfTheSameName(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.goop("hello", "true")
+	first := func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelGoopUID] = "first" }
+	unlabelled := func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelGoopUID) } // by an older operator
+	old := func(pod *corev1.Pod) {
+		unlabelled(pod)
+		pod.CreationTimestamp = metav1.NewTime(pod.CreationTimestamp.Add(-time.Hour))
+	}
+	for node, change := range map[string]func(*corev1.Pod){"labelled": first, "old": old} {
+		pod := f.worker("hello", node, 0, text("of the first\n"))
+		f.alter(pod, change)
+		f.finish(pod, worker.Record{ExitCode: 1, Tries: 1})
+	}
+	f.ends("hello", "n1", 0, "of the second\n", 0)
+	f.ends("hello", "n2", 0, "so is this\n", 0)
+	f.alter("hello-0-n2", unlabelled)
+	f.over("hello", 2)
+	r := f.run("logs", "hello", "--follow", "--group")
+	g.Expect(r.code).To(Equal(0), r.err)
+	g.Expect(r.out).To(And(ContainSubstring("of the second"), ContainSubstring("so is this"), Not(ContainSubstring("of the first"))))
+	g.Expect(r.err).To(BeEmpty())
+}
+
+// At its end run finds another's Goop under the name of its own.
+func TestRunEndsNoOthersGoop(t *testing.T) {
+	g, s := NewWithT(t), apiServer(t)
+	flags := newFlags()
+	flags.KubeConfig = &s.kubeconfig
+	api, err := connect(flags, &buffer{}, false)
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx := context.Background()
+	others := &v1alpha1.Goop{
+		ObjectMeta: metav1.ObjectMeta{Name: "others", Namespace: "default"},
+		Spec:       v1alpha1.GoopSpec{Cmd: []string{"true"}},
+	}
+	g.Expect(s.client.Create(ctx, others)).To(Succeed())
+	t.Cleanup(func() { g.Expect(s.client.Delete(ctx, others)).To(Succeed()) })
+	own := others.DeepCopy()
+	own.UID = "of-mine"
+	for _, keep := range []bool{true, false} {
+		did, err := (&runFlags{keep: keep}).end(ctx, api, own, errTimedOut)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(did).To(BeEmpty(), "nothing was done")
+		live, err := api.get(ctx, "others")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(live.Spec.Suspend).To(BeFalse())
+	}
+}
