@@ -35,7 +35,7 @@ func (r *FooReconciler) find(ctx context.Context, f *v1alpha1.Foo) (*appsv1.Depl
 // has of it. It writes only if what this controller owns of it differs, so that nothing is written at rest.
 // What other writers own is theirs.
 func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
-	desired := foo.Deployment(f, r.Image)
+	desired := foo.Deployment(f, r.image)
 	doing := "applying Deployment " + f.Spec.DeploymentName
 	if live == nil {
 		// Not forced: if a foreign object has come into being since, the API server answers with a

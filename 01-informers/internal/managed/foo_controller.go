@@ -17,18 +17,30 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// FooReconciler brings the Deployments of Foos in line with their specs and reports what it sees.
+// FooReconciler brings the Deployments of Foos in line with their specs and reports what it observes.
 //
-// It needs the rights in config/rbac/role.yaml. The markers which that file is generated from are in
+// It needs the permissions in config/rbac/role.yaml. The markers which that file is generated from are in
 // internal/raw: both implementations need the same.
 type FooReconciler struct {
 	client.Client
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	Attempts *foo.Attempts
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	attempts *foo.Attempts
 
-	// Image is the container image of every Foo's Deployment.
-	Image string
+	// image is the container image of every Foo's Deployment.
+	image string
+}
+
+// NewFooReconciler returns a reconciler that reads and writes through c. A Deployment that the API server rejects is
+// tried again maxRetries times.
+func NewFooReconciler(c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, image string, maxRetries int) *FooReconciler {
+	return &FooReconciler{
+		Client:   c,
+		recorder: recorder,
+		clock:    clock,
+		attempts: foo.NewAttempts(maxRetries, clock),
+		image:    image,
+	}
 }
 
 // Reconcile makes one pass over one Foo: it does the same whatever woke it, and it may be called at any
@@ -38,7 +50,7 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	var f v1alpha1.Foo
 	err := r.Get(ctx, req.NamespacedName, &f)
 	if apierrors.IsNotFound(err) {
-		r.Attempts.Forget(req.NamespacedName)
+		r.attempts.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -70,14 +82,14 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 // act makes one try to bring the Deployment in line, if one is due, and returns what the pass saw and when
 // the next try is due.
 func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, time.Duration, error) {
-	verdict := r.Attempts.Of(f)
+	verdict := r.attempts.Of(f)
 	deployment, err := r.find(ctx, f)
 	if err == nil && verdict.MayTry() {
 		if deployment, err = r.apply(ctx, f, deployment); err == nil {
 			err = r.deleteOthers(ctx, f)
 		}
 		if err == nil {
-			r.Attempts.Forget(client.ObjectKeyFromObject(f))
+			r.attempts.Forget(client.ObjectKeyFromObject(f))
 			verdict = foo.Verdict{}
 		}
 	}
@@ -90,7 +102,7 @@ func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, ti
 	case verdict.GaveUp, refused == nil:
 		refused = verdict.Refused
 	case refused.Reason == v1alpha1.ReasonApplyFailed:
-		verdict = r.Attempts.Refuse(f, refused)
+		verdict = r.attempts.Refuse(f, refused)
 	}
 	return foo.Facts{Deployment: deployment, Refused: refused, GaveUp: verdict.GaveUp}, verdict.Wait, nil
 }
