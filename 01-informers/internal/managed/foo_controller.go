@@ -4,6 +4,7 @@ package managed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,10 +44,10 @@ func NewFooReconciler(c client.Client, recorder events.EventRecorder, clock cloc
 	}
 }
 
-// Reconcile makes one pass over one Foo: it does the same whatever woke it, and it may be called at any
-// time and any number of times.
+// Reconcile compares the Deployment of one Foo with its spec and corrects what differs. It does the same whatever
+// triggered it, and it may be called at any time and any number of times.
 func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	// 1. Load. Deleted or on its way: the garbage collector removes what it owns.
+	// 1. Fetch. The garbage collector deletes what a deleted Foo owns.
 	var f v1alpha1.Foo
 	err := r.Get(ctx, req.NamespacedName, &f)
 	if apierrors.IsNotFound(err) {
@@ -60,27 +61,29 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, nil
 	}
 
-	// 2. Act, if a try is due. A refusal is counted and reported; any other error (a time-out, a conflict,
-	// no connection) ends the pass, and the queue tries again.
+	// 2. Act, if a try is due. What fails is reported too, unless what was read is stale: then the queue tries
+	// again.
 	seen, wait, err := r.act(ctx, &f)
 	switch {
 	case foo.NamespaceIsTerminating(err):
 		return ctrl.Result{}, nil
-	case err != nil:
+	case errors.Is(err, foo.ErrStale):
 		return ctrl.Result{}, err
+	case err != nil:
+		seen.Refused = foo.Transient(err)
 	}
 
 	// 3. Report.
-	if err := r.report(ctx, &f, seen); err != nil {
+	if err := errors.Join(err, r.report(ctx, &f, seen)); err != nil {
 		return ctrl.Result{}, err
 	}
 
-	// 4. Come back for what no event will announce: the next try. With 0 the queue forgets the key.
+	// 4. Requeue for what no event will announce: the next try. With 0 the queue forgets the key.
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// act makes one try to bring the Deployment in line, if one is due, and returns what the pass saw and when
-// the next try is due.
+// act makes one try to bring the Deployment in line, if one is due, and returns what it observed and when the next try
+// is due.
 func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, time.Duration, error) {
 	verdict := r.attempts.Of(f)
 	deployment, err := r.find(ctx, f)
@@ -97,7 +100,7 @@ func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, ti
 	refused := foo.AsRefusal(err)
 	switch {
 	case err != nil && refused == nil:
-		return foo.Facts{}, 0, err
+		return foo.Facts{Deployment: deployment}, 0, err
 	// Given up, or not due yet: what was reported still holds.
 	case verdict.GaveUp, refused == nil:
 		refused = verdict.Refused
