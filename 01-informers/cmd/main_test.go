@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -27,12 +28,15 @@ func TestFlags(t *testing.T) {
 	o, err := parse(t)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o).To(Equal(options{implementation: "raw", Options: operator.Options{
-		MetricsAddress: ":8443", ProbeAddress: ":8081", Image: "example.com/foo:1", Workers: 4, MaxRetries: 15,
+		MetricsAddress: ":8443", ProbeAddress: ":8081",
+		LeaseDuration: 15 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 2 * time.Second,
+		Image: "example.com/foo:1", Workers: 4, MaxRetries: 15,
 	}}))
-	o, err = parse(t, "--foo-image=example.com/foo:2", "--leader-elect", "--implementation=managed", "--max-retries=0")
+	o, err = parse(t, "--foo-image=example.com/foo:2", "--leader-elect", "--implementation=managed", "--max-retries=0", "--leader-elect-lease-duration=1m")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.Image).To(Equal("example.com/foo:2"))
 	g.Expect(o.LeaderElect).To(BeTrue())
+	g.Expect(o.LeaseDuration).To(Equal(time.Minute))
 	g.Expect(o.implementation).To(Equal("managed"))
 	g.Expect(o.MaxRetries).To(BeZero())
 }
@@ -46,6 +50,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		`there is no implementation "other": --implementation is raw or managed`: {"--foo-image=foo", "--implementation=other"},
 		"no image for the pods: give --foo-image or set RELATED_IMAGE_FOO":       {},
 		"--max-concurrent-reconciles is 0: at least 1 is needed":                 {"--foo-image=foo", "--max-concurrent-reconciles=0"},
+		"--leader-elect-lease-duration is 14s, and has to be more than ":         {"--foo-image=foo", "--leader-elect-lease-duration=14s"},
 		"--max-retries is -1: it must not be negative":                           {"--foo-image=foo", "--max-retries=-1"},
 		"finding the cluster: stat " + missing:                                   {"--foo-image=foo", "--kubeconfig=" + missing},
 		"finding the cluster: unable to load in-cluster configuration":           {"--foo-image=foo"},

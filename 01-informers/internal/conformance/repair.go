@@ -5,6 +5,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
 
 // repairScenarios are about what others do to a Foo's Deployment and to its status.
@@ -41,6 +43,16 @@ var repairScenarios = []scenario{
 			g.Expect(d.Spec.RevisionHistoryLimit).To(gomega.HaveValue(gomega.BeEquivalentTo(3)))
 			g.Expect(d.Spec.Template.Spec.Containers[0].Env).To(gomega.HaveLen(1))
 		})
+	}},
+
+	{"goes on applying the spec when another writer has put an entry twice into a list of the Deployment", func(s *story) {
+		f := s.createReady("web", "web-server")
+		update(s, s.deployment("web-server"), func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TWICE", Value: "1"}, {Name: "TWICE", Value: "2"}}
+		})
+		s.change(f, func(spec *v1alpha1.FooSpec) { spec.Replicas = new(int32(2)) })
+		s.expectAvailable(f, 2)
+		s.Expect(s.deployment("web-server").Spec.Template.Spec.Containers[0].Env).To(gomega.HaveLen(2))
 	}},
 
 	{"makes the Deployment again when somebody deletes it", func(s *story) {

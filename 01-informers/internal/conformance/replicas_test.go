@@ -29,7 +29,7 @@ func electBriefly(o *operator.Options) {
 	// Not more often than once a second: client-go cuts the times in a lease to whole seconds
 	// (LeaderElectionRecord in tools/leaderelection/resourcelock/interface.go), and a replica that waits does
 	// not see a renewal in the same second as the one before.
-	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = lease, lease*2/3, time.Second
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = lease, 5*time.Second, time.Second
 }
 
 const lease = 9 * time.Second

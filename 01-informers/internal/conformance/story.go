@@ -206,5 +206,8 @@ const (
 	scaledToZero     = corev1.EventTypeNormal + " " + v1alpha1.ReasonScaledToZero
 	nameConflict     = corev1.EventTypeWarning + " " + v1alpha1.ReasonNameConflict
 	applyFailed      = corev1.EventTypeWarning + " " + v1alpha1.ReasonApplyFailed
+	apiError         = corev1.EventTypeWarning + " " + v1alpha1.ReasonAPIError
+	podsNotCreated   = corev1.EventTypeWarning + " " + v1alpha1.ReasonPodsNotCreated
+	noProgress       = corev1.EventTypeWarning + " " + v1alpha1.ReasonProgressDeadlineExceeded
 	retriesExhausted = corev1.EventTypeWarning + " " + v1alpha1.ReasonRetriesExhausted
 )

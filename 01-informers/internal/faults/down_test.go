@@ -47,7 +47,8 @@ func TestServerDown(t *testing.T) {
 
 			// Most of the reflectors' rounds are one request: Reflector.watchList and watch try again what is refused.
 			reflectors := resources * perRound * tries(800*time.Millisecond, outage)
-			queue := tries(foo.FirstRetry, outage)
+			// The Deployment, and the status that says that it could not be applied.
+			queue := 2 * tries(foo.FirstRetry, outage)
 			// recordEvent in tools/events/event_broadcaster.go tries again every 10 seconds.
 			events := 1 + int(outage/(10*time.Second))
 			w.Expect(seen.Of("patch", "deployments")).NotTo(BeEmpty(), "it was not due")

@@ -29,8 +29,10 @@ var writeFaults = []struct {
 	// Tried again by client-go, each second (rest/with_retry.go), inside one pass over each of the two Foos.
 	{rule: Rule{Fault: TooManyRequests, RetryAfter: time.Second, Verb: "patch"}, requests: 2*(1+int(window/time.Second)) + fooWrites},
 	// Tried again by the queue after 5 ms, 10 ms and so on (foo.FirstRetry): 10 tries take 2.6 s, 11 take 5.1.
-	// A Foo's own events wake it besides, for one try each.
-	{rule: Rule{Fault: InternalError, Verb: "patch"}, requests: 2*10 + fooWrites},
+	// A Foo's own events trigger one try each besides. Where the Deployment cannot be applied, the status that says so
+	// is the second request of a try.
+	{rule: Rule{Fault: InternalError, Verb: "patch"}, requests: 2*2*10 + fooWrites},
+	{rule: Rule{Fault: InternalError, Verb: "patch", Resource: "deployments"}, requests: 2*(10+2) + fooWrites},
 	{rule: Rule{Fault: InternalError, Verb: "patch", Resource: "foos/status"}, requests: 2*10 + fooWrites},
 }
 

@@ -63,7 +63,7 @@ func (a *Attempts) Of(f *v1alpha1.Foo) Verdict {
 	defer a.mu.Unlock()
 	seen, ok := a.known[key(f)]
 	if ok && seen.isOf(f) {
-		return a.verdict(seen)
+		return a.verdict(seen, a.clock.Now())
 	}
 	delete(a.known, key(f))
 	return Verdict{GaveUp: Stalled(f), Refused: reported(f)}
@@ -79,9 +79,12 @@ func (a *Attempts) Refuse(f *v1alpha1.Foo, refusal *Refusal) Verdict {
 	}
 	seen.refused++
 	seen.last = refusal
-	seen.next = a.clock.Now().Add(pause(seen.refused))
+	// One reading of the clock for both: were there time between two of them, the wait could come out as 0, as if an
+	// event would announce the next try.
+	now := a.clock.Now()
+	seen.next = now.Add(pause(seen.refused))
 	a.known[key(f)] = seen
-	return a.verdict(seen)
+	return a.verdict(seen, now)
 }
 
 // Forget drops what is known of a Foo: its Deployment is as wanted, or the Foo is gone.
@@ -91,11 +94,11 @@ func (a *Attempts) Forget(name types.NamespacedName) {
 	delete(a.known, name)
 }
 
-func (a *Attempts) verdict(seen attempt) Verdict {
+func (a *Attempts) verdict(seen attempt, now time.Time) Verdict {
 	if seen.refused > a.max {
 		return Verdict{Refused: seen.last, GaveUp: true}
 	}
-	return Verdict{Refused: seen.last, Wait: max(0, seen.next.Sub(a.clock.Now()))}
+	return Verdict{Refused: seen.last, Wait: max(0, seen.next.Sub(now))}
 }
 
 func (s attempt) isOf(f *v1alpha1.Foo) bool { return s.uid == f.UID && s.generation == f.Generation }

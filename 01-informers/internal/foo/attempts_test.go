@@ -66,6 +66,22 @@ func TestAttemptsAreNotDueBeforeTheirTime(t *testing.T) {
 	g.Expect(attempts.Of(f).MayTry()).To(BeTrue())
 }
 
+// steppingClock passes a minute between two readings, as if the process had been paused there.
+type steppingClock struct{ *testclock.FakePassiveClock }
+
+func (c steppingClock) Now() time.Time {
+	now := c.FakePassiveClock.Now()
+	c.SetTime(now.Add(time.Minute))
+	return now
+}
+
+// A wait of 0 means that an event will announce the next try, and none would.
+func TestRefusalIsAlwaysFollowedByAWait(t *testing.T) {
+	t.Parallel()
+	attempts := NewAttempts(3, steppingClock{testclock.NewFakePassiveClock(start.Time)})
+	NewWithT(t).Expect(attempts.Refuse(aFoo(), quota).Wait).To(Equal(FirstRetry))
+}
+
 func TestAttemptsBeginAnew(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Attempts, *v1alpha1.Foo){

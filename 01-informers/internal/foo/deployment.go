@@ -93,13 +93,11 @@ func pod(image string) *corev1ac.PodSpecApplyConfiguration {
 
 // InSync tells whether every field that this controller owns of the live Deployment is as desired, so that
 // an apply would change nothing. What other writers own does not count. The live object needs its
-// managedFields.
-func InSync(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) (bool, error) {
+// managedFields. One that cannot be extracted is not in sync: another writer may have put an entry twice into a
+// list with keys, which the API server accepts with a warning.
+func InSync(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) bool {
 	owned, err := appsv1ac.ExtractDeployment(live, FieldOwner)
-	if err != nil {
-		return false, err
-	}
-	return apiequality.Semantic.DeepEqual(owned, desired), nil
+	return err == nil && apiequality.Semantic.DeepEqual(owned, desired)
 }
 
 // OwnerOf returns the reference by which a Foo, any Foo, controls the object; nil if none does.

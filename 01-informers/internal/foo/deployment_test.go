@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
@@ -108,4 +109,15 @@ func TestReduce(t *testing.T) {
 	kept, err = Reduce(other)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(kept).To(BeIdenticalTo(other))
+}
+
+// Such a list the API server accepts, with a warning, and nobody can tell from it what is whose.
+func TestWhatCannotBeExtractedIsNotInSync(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	live := &appsv1.Deployment{}
+	live.Spec.Template.Spec.Containers = []corev1.Container{{Name: ContainerName, Env: []corev1.EnvVar{{Name: "TWICE"}, {Name: "TWICE"}}}}
+	_, err := appsv1ac.ExtractDeployment(live, FieldOwner)
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(InSync(live, Deployment(aFoo(), image))).To(BeFalse())
 }

@@ -1,21 +1,12 @@
 package foo
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
-)
-
-const (
-	// longestMessage is the longest message of a condition, in bytes (metav1.Condition counts characters), and
-	// longestNote the longest note of an Event (NoteLengthLimit in k8s.io/kubernetes/pkg/apis/core/validation).
-	longestMessage = 32768
-	longestNote    = 1024
 )
 
 // Event is what to tell a user of a transition.
@@ -40,7 +31,7 @@ func Events(before, after v1alpha1.FooStatus) []Event {
 		if is.Reason == v1alpha1.ReasonAvailable || is.Reason == v1alpha1.ReasonScaledToZero {
 			kind = corev1.EventTypeNormal
 		}
-		events = append(events, Event{Type: kind, Reason: is.Reason, Note: truncate(is.Message, longestNote)})
+		events = append(events, Event{Type: kind, Reason: is.Reason, Note: shorten(is.Message, maxEventNote)})
 	}
 	stalled := apimeta.FindStatusCondition(after.Conditions, v1alpha1.ConditionStalled)
 	if stalled != nil && apimeta.FindStatusCondition(before.Conditions, v1alpha1.ConditionStalled) == nil {
@@ -52,13 +43,4 @@ func Events(before, after v1alpha1.FooStatus) []Event {
 // ReadyOf returns the condition Ready of a status, or an empty one.
 func ReadyOf(status v1alpha1.FooStatus) metav1.Condition {
 	return ptr.Deref(apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady), metav1.Condition{})
-}
-
-// truncate cuts s to at most limit bytes, between two characters, and marks the cut.
-func truncate(s string, limit int) string {
-	const mark = "..."
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit-len(mark)], "") + mark
 }

@@ -1,10 +1,12 @@
 package foo
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
@@ -22,6 +24,9 @@ func TestEvents(t *testing.T) {
 		"refused":      {Refused: refused},
 		"other reason": {Refused: &Refusal{Reason: v1alpha1.ReasonApplyFailed, Message: "webhook"}},
 		"given up":     {Refused: refused, GaveUp: true},
+		"failing":      {Refused: Transient(errors.New("no connection"))},
+		"failing on":   {Refused: Transient(errors.New("time-out"))},
+		"no pods":      {Deployment: deploymentWith(2, with(all(1), condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)))},
 	}
 	normal := func(reason string) string { return corev1.EventTypeNormal + " " + reason }
 	warning := func(reason string) string { return corev1.EventTypeWarning + " " + reason }
@@ -29,20 +34,23 @@ func TestEvents(t *testing.T) {
 		from, to string // from "": no status yet
 		want     []string
 	}{
-		"begins to roll out":        {"", "rolling out", nil},
-		"is available at once":      {"", "available", []string{normal(v1alpha1.ReasonAvailable)}},
-		"becomes available":         {"rolling out", "available", []string{normal(v1alpha1.ReasonAvailable)}},
-		"stays available":           {"available", "available", nil},
-		"loses a pod":               {"available", "one of two", nil},
-		"gets back from it":         {"one of two", "available", []string{normal(v1alpha1.ReasonAvailable)}},
-		"is scaled to zero":         {"rolling out", "none", []string{normal(v1alpha1.ReasonScaledToZero)}},
-		"meets a foreign one":       {"", "conflict", []string{warning(v1alpha1.ReasonNameConflict)}},
-		"is refused":                {"", "refused", []string{warning(v1alpha1.ReasonApplyFailed)}},
-		"is refused for other text": {"refused", "other reason", nil},
-		"is given up":               {"refused", "given up", []string{warning(v1alpha1.ReasonRetriesExhausted)}},
-		"is given up at once":       {"", "given up", []string{warning(v1alpha1.ReasonApplyFailed), warning(v1alpha1.ReasonRetriesExhausted)}},
-		"stays given up":            {"given up", "given up", nil},
-		"is lifted":                 {"given up", "rolling out", nil},
+		"begins to roll out":         {"", "rolling out", nil},
+		"is available at once":       {"", "available", []string{normal(v1alpha1.ReasonAvailable)}},
+		"becomes available":          {"rolling out", "available", []string{normal(v1alpha1.ReasonAvailable)}},
+		"stays available":            {"available", "available", nil},
+		"loses a pod":                {"available", "one of two", nil},
+		"gets back from it":          {"one of two", "available", []string{normal(v1alpha1.ReasonAvailable)}},
+		"is scaled to zero":          {"rolling out", "none", []string{normal(v1alpha1.ReasonScaledToZero)}},
+		"meets a foreign one":        {"", "conflict", []string{warning(v1alpha1.ReasonNameConflict)}},
+		"meets a request that fails": {"available", "failing", []string{warning(v1alpha1.ReasonAPIError)}},
+		"meets it again":             {"failing", "failing on", nil},
+		"has its pods rejected":      {"rolling out", "no pods", []string{warning(v1alpha1.ReasonPodsNotCreated)}},
+		"is refused":                 {"", "refused", []string{warning(v1alpha1.ReasonApplyFailed)}},
+		"is refused for other text":  {"refused", "other reason", nil},
+		"is given up":                {"refused", "given up", []string{warning(v1alpha1.ReasonRetriesExhausted)}},
+		"is given up at once":        {"", "given up", []string{warning(v1alpha1.ReasonApplyFailed), warning(v1alpha1.ReasonRetriesExhausted)}},
+		"stays given up":             {"given up", "given up", nil},
+		"is lifted":                  {"given up", "rolling out", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

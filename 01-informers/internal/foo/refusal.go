@@ -13,8 +13,20 @@ import (
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
 
-// Refusal says that the Deployment will not be as the spec wants it, and that trying again changes nothing
-// until the spec or the world does.
+// Errors of a reconciliation are of three classes:
+//
+//  1. refused (*Refusal): the API server rejects the Deployment, or an object that is not the Foo's has its name. The
+//     same request fails until the spec or the cluster changes.
+//  2. stale (ErrStale): what was read is older than what the API server has. The next reconciliation reads again.
+//  3. transient: everything else, for instance a time-out, no connection, or an admission webhook that is down.
+//
+// Errors of the first and of the third class are reported in the status. A stale one is not: the status would be
+// computed from what is known to be out of date.
+
+// ErrStale is in every error of the second class.
+var ErrStale = errors.New("the cache is older than what the API server has")
+
+// Refusal is why the Deployment is not as the spec describes it, as the status reports it.
 type Refusal struct {
 	// Reason is a reason of the condition Ready.
 	Reason string
@@ -33,8 +45,13 @@ func NameConflict(deploymentName string) *Refusal {
 	}
 }
 
-// Classify sorts the API server's answer to a write: a *Refusal where it will not have the object as it is,
-// and any other error, wrapped, where the next try may succeed (a time-out, 5xx, 429, a conflict, no
+// Transient is how the status reports an error of the third class.
+func Transient(err error) *Refusal {
+	return &Refusal{Reason: v1alpha1.ReasonAPIError, Message: normalizeMessage(err.Error())}
+}
+
+// Classify sorts the API server's response to a write: a *Refusal where it rejects the object, ErrStale where the object
+// has changed since it was read, and any other error, wrapped, where the next try may succeed (a time-out, 5xx, 429, no
 // connection). doing says what was tried, as in "applying Deployment web". A nil error stays nil.
 func Classify(doing string, err error) error {
 	if err == nil {
@@ -45,13 +62,15 @@ func Classify(doing string, err error) error {
 	}
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonInvalid:
-		// Another uid than the one that was applied: since the look, somebody deleted the object and made
-		// another of its name. A new look settles what to do.
+		// Another uid than the one that was applied: since the Deployment was read, it has been deleted, and another
+		// object has got its name.
 		if concerns(err, "metadata.uid") {
-			break
+			return fmt.Errorf("%s: %w: %w", doing, ErrStale, err)
 		}
 		return &Refusal{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
-	case metav1.StatusReasonForbidden, metav1.StatusReasonBadRequest:
+	case metav1.StatusReasonConflict:
+		return fmt.Errorf("%s: %w: %w", doing, ErrStale, err)
+	case metav1.StatusReasonForbidden, metav1.StatusReasonBadRequest, metav1.StatusReasonRequestEntityTooLarge:
 		return &Refusal{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
 	}
 	return fmt.Errorf("%s: %w", doing, err)

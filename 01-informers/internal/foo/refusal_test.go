@@ -42,23 +42,25 @@ func TestClassify(t *testing.T) {
 	for name, test := range map[string]struct {
 		err     error
 		refused bool
+		stale   bool
 	}{
-		"Invalid":                  {invalid("spec", "replicas"), true},
-		"Forbidden":                {apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota")), true},
-		"BadRequest":               {apierrors.NewBadRequest("no"), true},
-		"Invalid, wrapped":         {fmt.Errorf("outer: %w", invalid("spec")), true},
-		"another uid":              {invalid("metadata", "uid"), false},
-		"a namespace that goes":    {terminating(), false},
-		"Conflict":                 {apierrors.NewConflict(deployments, "web", errors.New("changed")), false},
-		"TooManyRequests":          {apierrors.NewTooManyRequests("busy", 1), false},
-		"InternalError":            {apierrors.NewInternalError(errors.New("etcd")), false},
-		"ServiceUnavailable":       {apierrors.NewServiceUnavailable("later"), false},
-		"Timeout":                  {apierrors.NewTimeoutError("slow", 1), false},
-		"Unauthorized":             {apierrors.NewUnauthorized("the token ran out"), false},
-		"a proxy's error":          {apierrors.NewGenericServerResponse(http.StatusBadGateway, "patch", deployments, "web", "", 0, true), false},
-		"no connection":            {errors.New("connection refused"), false},
-		"the end of the time":      {context.DeadlineExceeded, false},
-		"NotFound, the namespace?": {apierrors.NewNotFound(deployments, "web"), false},
+		"Invalid":                  {invalid("spec", "replicas"), true, false},
+		"Forbidden":                {apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota")), true, false},
+		"BadRequest":               {apierrors.NewBadRequest("no"), true, false},
+		"RequestEntityTooLarge":    {apierrors.NewRequestEntityTooLargeError("no"), true, false},
+		"Invalid, wrapped":         {fmt.Errorf("outer: %w", invalid("spec")), true, false},
+		"another uid":              {invalid("metadata", "uid"), false, true},
+		"a namespace that goes":    {terminating(), false, false},
+		"Conflict":                 {apierrors.NewConflict(deployments, "web", errors.New("changed")), false, true},
+		"TooManyRequests":          {apierrors.NewTooManyRequests("busy", 1), false, false},
+		"InternalError":            {apierrors.NewInternalError(errors.New("etcd")), false, false},
+		"ServiceUnavailable":       {apierrors.NewServiceUnavailable("later"), false, false},
+		"Timeout":                  {apierrors.NewTimeoutError("slow", 1), false, false},
+		"Unauthorized":             {apierrors.NewUnauthorized("the token ran out"), false, false},
+		"a proxy's error":          {apierrors.NewGenericServerResponse(http.StatusBadGateway, "patch", deployments, "web", "", 0, true), false, false},
+		"no connection":            {errors.New("connection refused"), false, false},
+		"the end of the time":      {context.DeadlineExceeded, false, false},
+		"NotFound, the namespace?": {apierrors.NewNotFound(deployments, "web"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,6 +69,7 @@ func TestClassify(t *testing.T) {
 			refusal := AsRefusal(err)
 			isRefusal := refusal != nil
 			g.Expect(isRefusal).To(Equal(test.refused))
+			g.Expect(errors.Is(errors.Join(errors.New("other"), err), ErrStale)).To(Equal(test.stale))
 			if !test.refused {
 				g.Expect(err).To(MatchError(HavePrefix("applying Deployment web: ")))
 				g.Expect(err).To(MatchError(test.err))

@@ -2,6 +2,7 @@ package foo
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -9,11 +10,11 @@ import (
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
 
-// Facts are what one pass saw of the world. They are all that the status is made from.
+// Facts are what one reconciliation observed. They are all that the status is computed from.
 type Facts struct {
-	// Deployment is the Foo's Deployment of the name in the spec; nil if there is none, or only a foreign one.
+	// Deployment is the Foo's Deployment of the name in the spec; nil if there is none that the Foo owns.
 	Deployment *appsv1.Deployment
-	// Refused is why the Deployment is not as the spec wants it; nil if nothing was refused.
+	// Refused is why the Deployment could not be applied, or an earlier one not be deleted; nil if all could.
 	Refused *Refusal
 	// GaveUp says that the refusal was the last try for the present spec.
 	GaveUp bool
@@ -32,7 +33,7 @@ func Status(f *v1alpha1.Foo, seen Facts, now metav1.Time) v1alpha1.FooStatus {
 	set := func(condition metav1.Condition) {
 		condition.ObservedGeneration = f.Generation
 		condition.LastTransitionTime = now
-		apimeta.SetStatusCondition(&status.Conditions, condition)
+		setCondition(&status.Conditions, condition)
 	}
 	set(readyCondition(seen))
 	if seen.GaveUp {
@@ -43,25 +44,57 @@ func Status(f *v1alpha1.Foo, seen Facts, now metav1.Time) v1alpha1.FooStatus {
 	return status
 }
 
+// setCondition sets one condition. While requests fail for reasons that pass, the first message stays: the next retry
+// may fail with another text, and each text would be a write.
+func setCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
+	condition.Message = shorten(condition.Message, maxConditionMessage)
+	before := ptr.Deref(apimeta.FindStatusCondition(*conditions, condition.Type), metav1.Condition{})
+	if condition.Reason == v1alpha1.ReasonAPIError && before.Reason == condition.Reason && before.ObservedGeneration == condition.ObservedGeneration {
+		condition.Message = before.Message
+	}
+	apimeta.SetStatusCondition(conditions, condition)
+}
+
 // readyCondition decides the condition Ready: the first case that holds is the one a user can act on.
 func readyCondition(seen Facts) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
+	notCreated := deploymentCondition(seen.Deployment, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)
+	stalled := deploymentCondition(seen.Deployment, appsv1.DeploymentProgressing, corev1.ConditionFalse)
 	switch {
-	// 1. The Deployment was refused: nothing below is as the spec wants it.
+	// 1. The Deployment could not be applied: nothing below can be as the spec describes it.
 	case seen.Refused != nil:
-		ready.Reason, ready.Message = seen.Refused.Reason, truncate(seen.Refused.Message, longestMessage)
-	// 2. All pods are as wanted, and there are none.
+		ready.Reason, ready.Message = seen.Refused.Reason, seen.Refused.Message
+	// 2. All pods are as desired, and there are none.
 	case rolledOut(seen.Deployment) && wantedReplicas(seen.Deployment) == 0:
 		ready.Reason, ready.Message = v1alpha1.ReasonScaledToZero, "no replica is wanted, and none runs"
-	// 3. All pods are as wanted.
+	// 3. All pods are as desired.
 	case rolledOut(seen.Deployment):
 		ready.Status = metav1.ConditionTrue
 		ready.Reason, ready.Message = v1alpha1.ReasonAvailable, "every replica is available"
-	// 4. Pods are missing, and will come.
+	// 4. Pods are missing, and cannot be created: a quota, the namespace's Pod Security level.
+	case notCreated != nil:
+		ready.Reason, ready.Message = v1alpha1.ReasonPodsNotCreated, notCreated.Message
+	// 5. Pods are missing for longer than the Deployment allows.
+	case stalled != nil:
+		ready.Reason, ready.Message = v1alpha1.ReasonProgressDeadlineExceeded, stalled.Message
+	// 6. Pods are missing, and will come. No numbers in the message: each would be a write.
 	default:
 		ready.Reason, ready.Message = v1alpha1.ReasonRollingOut, "waiting for every replica to be replaced and available"
 	}
 	return ready
+}
+
+// deploymentCondition returns the Deployment's condition of this type if it has this status for the present generation.
+func deploymentCondition(deployment *appsv1.Deployment, conditionType appsv1.DeploymentConditionType, status corev1.ConditionStatus) *appsv1.DeploymentCondition {
+	if deployment == nil || deployment.Status.ObservedGeneration < deployment.Generation {
+		return nil
+	}
+	for i := range deployment.Status.Conditions {
+		if condition := &deployment.Status.Conditions[i]; condition.Type == conditionType && condition.Status == status {
+			return condition
+		}
+	}
+	return nil
 }
 
 func stalledCondition() metav1.Condition {

@@ -1,12 +1,14 @@
 package foo
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +27,15 @@ func all(n int32) appsv1.DeploymentStatus {
 	return appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: n, UpdatedReplicas: n, AvailableReplicas: n}
 }
 
+func condition(conditionType appsv1.DeploymentConditionType, status corev1.ConditionStatus) appsv1.DeploymentCondition {
+	return appsv1.DeploymentCondition{Type: conditionType, Status: status, Message: "the Deployment controller says"}
+}
+
+func with(status appsv1.DeploymentStatus, conditions ...appsv1.DeploymentCondition) appsv1.DeploymentStatus {
+	status.Conditions = conditions
+	return status
+}
+
 var (
 	start = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	later = metav1.NewTime(start.Add(time.Hour))
@@ -33,6 +44,9 @@ var (
 func TestReadyCondition(t *testing.T) {
 	t.Parallel()
 	stale, surging, unavailable, old := all(2), all(2), all(2), all(2)
+	rejected := condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)
+	stalled := condition(appsv1.DeploymentProgressing, corev1.ConditionFalse)
+	progressing := condition(appsv1.DeploymentProgressing, corev1.ConditionTrue)
 	stale.ObservedGeneration = 1
 	surging.Replicas = 3
 	unavailable.AvailableReplicas = 1
@@ -49,6 +63,12 @@ func TestReadyCondition(t *testing.T) {
 		"a pod not available":           {Facts{Deployment: deploymentWith(2, unavailable)}, v1alpha1.ReasonRollingOut},
 		"none wanted, none left":        {Facts{Deployment: deploymentWith(0, all(0))}, v1alpha1.ReasonScaledToZero},
 		"none wanted, some left":        {Facts{Deployment: deploymentWith(0, all(1))}, v1alpha1.ReasonRollingOut},
+		"pods that are rejected":        {Facts{Deployment: deploymentWith(2, with(unavailable, stalled, rejected))}, v1alpha1.ReasonPodsNotCreated},
+		"no progress":                   {Facts{Deployment: deploymentWith(2, with(unavailable, stalled))}, v1alpha1.ReasonProgressDeadlineExceeded},
+		"some progress":                 {Facts{Deployment: deploymentWith(2, with(unavailable, progressing))}, v1alpha1.ReasonRollingOut},
+		"no progress of an older spec":  {Facts{Deployment: deploymentWith(2, with(stale, stalled, rejected))}, v1alpha1.ReasonRollingOut},
+		"no progress, and available":    {Facts{Deployment: deploymentWith(2, with(all(2), stalled, rejected))}, v1alpha1.ReasonAvailable},
+		"a request that failed":         {Facts{Deployment: deploymentWith(2, all(2)), Refused: Transient(errors.New("no connection"))}, v1alpha1.ReasonAPIError},
 		"refused, though all available": {Facts{Deployment: deploymentWith(2, all(2)), Refused: &Refusal{Reason: v1alpha1.ReasonApplyFailed}}, v1alpha1.ReasonApplyFailed},
 		"somebody else's":               {Facts{Refused: NameConflict("web")}, v1alpha1.ReasonNameConflict},
 	} {
@@ -113,12 +133,30 @@ func TestStalledComesAndGoes(t *testing.T) {
 	g.Expect(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
 }
 
+// A request that keeps failing is one write of the status, whatever the errors say of addresses and times.
+func TestTransientErrorIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	f := aFoo()
+	failing := func(err string) Facts { return Facts{Refused: Transient(errors.New(err))} }
+	f.Status = Status(f, failing("applying Deployment web: dial tcp 10.0.0.1:8443: i/o timeout after 10.2s"), start)
+	ready := ReadyOf(f.Status)
+	g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonAPIError))
+	g.Expect(ready.Message).To(Equal("applying Deployment web: dial tcp ADDRESS: i/o timeout after DURATION"))
+
+	g.Expect(Status(f, failing("applying Deployment web: EOF"), later)).To(Equal(f.Status), "another text of the same failure")
+	f.Generation++
+	g.Expect(ReadyOf(Status(f, failing("applying Deployment web: EOF"), later)).Message).To(HaveSuffix("EOF"), "another spec")
+	f.Generation--
+	g.Expect(ReadyOf(Status(f, Facts{Refused: NameConflict("web")}, later)).Reason).To(Equal(v1alpha1.ReasonNameConflict))
+}
+
 func TestMessageFitsIntoACondition(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	long := Facts{Refused: &Refusal{Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("\u725b", 20000)}}
-	message := readyCondition(long).Message
-	g.Expect(len(message)).To(BeNumerically("<=", 32768))
-	g.Expect(message).To(HaveSuffix("\u725b..."), "cut between two characters")
-	g.Expect(truncate("short", longestNote)).To(Equal("short"))
+	message := ReadyOf(Status(aFoo(), long, start)).Message
+	g.Expect(len(message)).To(And(BeNumerically("<=", maxConditionMessage), BeNumerically(">", maxConditionMessage-4)))
+	g.Expect(message).To(HaveSuffix("\u725b…"), "cut between two characters")
+	g.Expect(shorten("short", maxEventNote)).To(Equal("short"))
 }

@@ -24,7 +24,7 @@ func (r *FooReconciler) find(ctx context.Context, f *v1alpha1.Foo) (*appsv1.Depl
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading Deployment %s: %w", f.Spec.DeploymentName, err)
+		return nil, fmt.Errorf("reading Deployment %s: %w: %w", f.Spec.DeploymentName, foo.ErrStale, err)
 	case !metav1.IsControlledBy(live, f):
 		return nil, foo.NameConflict(live.Name)
 	}
@@ -32,14 +32,14 @@ func (r *FooReconciler) find(ctx context.Context, f *v1alpha1.Foo) (*appsv1.Depl
 }
 
 // apply brings the Foo's Deployment in line with the spec and returns what it is now. live is what the cache
-// has of it. It writes only if what this controller owns of it differs, so that nothing is written at rest.
-// What other writers own is theirs.
+// has of it. It writes only if what this controller owns of it differs, so that nothing is written in steady
+// state. What other writers own is theirs.
 func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
-	desired := foo.Deployment(f, r.Image)
+	desired := foo.Deployment(f, r.image)
 	doing := "applying Deployment " + f.Spec.DeploymentName
 	if live == nil {
-		// Not forced: if a foreign object has come into being since, the API server answers with a
-		// conflict, and nothing of it is seized.
+		// Not forced: if an object that is not ours has been created since, the API server responds with a
+		// conflict, and nothing of it is adopted.
 		err := r.Apply(ctx, desired, client.FieldOwner(foo.FieldOwner))
 		if foo.IsOwnedByOthers(err) {
 			return nil, foo.NameConflict(f.Spec.DeploymentName)
@@ -50,15 +50,11 @@ func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1
 		return readAnswer(desired)
 	}
 
-	inSync, err := foo.InSync(live, desired)
-	if err != nil {
-		return nil, fmt.Errorf("reading the owned fields of Deployment %s: %w", live.Name, err)
-	}
-	if inSync {
+	if foo.InSync(live, desired) {
 		return live, nil
 	}
-	// Forced: whoever changed a field that is ours loses it. The uid keeps the force from falling on
-	// another object that has taken the name since.
+	// Forced: a writer that changed a field of ours loses it. The uid keeps the force from falling on
+	// another object that has got the name since.
 	if err := r.Apply(ctx, desired.WithUID(live.UID), client.FieldOwner(foo.FieldOwner), client.ForceOwnership); err != nil {
 		return live, foo.Classify(doing, err)
 	}
@@ -69,7 +65,7 @@ func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1
 func (r *FooReconciler) deleteOthers(ctx context.Context, f *v1alpha1.Foo) error {
 	var owned appsv1.DeploymentList
 	if err := r.List(ctx, &owned, client.InNamespace(f.Namespace), client.MatchingFields{ownerIndex: string(f.UID)}); err != nil {
-		return fmt.Errorf("listing the Deployments of Foo %s: %w", f.Name, err)
+		return fmt.Errorf("listing the Deployments of Foo %s: %w: %w", f.Name, foo.ErrStale, err)
 	}
 	var errs []error
 	for i := range owned.Items {

@@ -18,10 +18,10 @@ const (
 	wantedIndex = "spec.deploymentName"
 )
 
-// cacheOptions are what the manager's cache should hold. Deployments are watched unselected: one that is not
-// ours may hold the name that a Foo wants. Of those only what can matter is kept. A read of a kind that
-// nothing watches is an error: it would start another watch, which nobody asked for.
-func cacheOptions() cache.Options {
+// CacheOptions are what the manager's cache should hold. Deployments are watched unselected: one that is not
+// ours may hold the name in the spec of a Foo. Of those only what can matter is kept. A read of a kind that
+// nothing watches is an error: it would start another watch.
+func CacheOptions() cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{

@@ -4,6 +4,7 @@ package managed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,28 +18,40 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// FooReconciler brings the Deployments of Foos in line with their specs and reports what it sees.
+// FooReconciler brings the Deployments of Foos in line with their specs and reports what it observes.
 //
-// It needs the rights in config/rbac/role.yaml. The markers which that file is generated from are in
+// It needs the permissions in config/rbac/role.yaml. The markers which that file is generated from are in
 // internal/raw: both implementations need the same.
 type FooReconciler struct {
 	client.Client
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	Attempts *foo.Attempts
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	attempts *foo.Attempts
 
-	// Image is the container image of every Foo's Deployment.
-	Image string
+	// image is the container image of every Foo's Deployment.
+	image string
 }
 
-// Reconcile makes one pass over one Foo: it does the same whatever woke it, and it may be called at any
-// time and any number of times.
+// NewFooReconciler returns a reconciler that reads and writes through c. A Deployment that the API server rejects is
+// tried again maxRetries times.
+func NewFooReconciler(c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, image string, maxRetries int) *FooReconciler {
+	return &FooReconciler{
+		Client:   c,
+		recorder: recorder,
+		clock:    clock,
+		attempts: foo.NewAttempts(maxRetries, clock),
+		image:    image,
+	}
+}
+
+// Reconcile compares the Deployment of one Foo with its spec and corrects what differs. It does the same whatever
+// triggered it, and it may be called at any time and any number of times.
 func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	// 1. Load. Deleted or on its way: the garbage collector removes what it owns.
+	// 1. Fetch. The garbage collector deletes what a deleted Foo owns.
 	var f v1alpha1.Foo
 	err := r.Get(ctx, req.NamespacedName, &f)
 	if apierrors.IsNotFound(err) {
-		r.Attempts.Forget(req.NamespacedName)
+		r.attempts.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -48,36 +61,38 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, nil
 	}
 
-	// 2. Act, if a try is due. A refusal is counted and reported; any other error (a time-out, a conflict,
-	// no connection) ends the pass, and the queue tries again.
+	// 2. Act, if a try is due. What fails is reported too, unless what was read is stale: then the queue tries
+	// again.
 	seen, wait, err := r.act(ctx, &f)
 	switch {
 	case foo.NamespaceIsTerminating(err):
 		return ctrl.Result{}, nil
-	case err != nil:
+	case errors.Is(err, foo.ErrStale):
 		return ctrl.Result{}, err
+	case err != nil:
+		seen.Refused = foo.Transient(err)
 	}
 
 	// 3. Report.
-	if err := r.report(ctx, &f, seen); err != nil {
+	if err := errors.Join(err, r.report(ctx, &f, seen)); err != nil {
 		return ctrl.Result{}, err
 	}
 
-	// 4. Come back for what no event will announce: the next try. With 0 the queue forgets the key.
+	// 4. Requeue for what no event will announce: the next try. With 0 the queue forgets the key.
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// act makes one try to bring the Deployment in line, if one is due, and returns what the pass saw and when
-// the next try is due.
+// act makes one try to bring the Deployment in line, if one is due, and returns what it observed and when the next try
+// is due.
 func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, time.Duration, error) {
-	verdict := r.Attempts.Of(f)
+	verdict := r.attempts.Of(f)
 	deployment, err := r.find(ctx, f)
 	if err == nil && verdict.MayTry() {
 		if deployment, err = r.apply(ctx, f, deployment); err == nil {
 			err = r.deleteOthers(ctx, f)
 		}
 		if err == nil {
-			r.Attempts.Forget(client.ObjectKeyFromObject(f))
+			r.attempts.Forget(client.ObjectKeyFromObject(f))
 			verdict = foo.Verdict{}
 		}
 	}
@@ -85,12 +100,12 @@ func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, ti
 	refused := foo.AsRefusal(err)
 	switch {
 	case err != nil && refused == nil:
-		return foo.Facts{}, 0, err
+		return foo.Facts{Deployment: deployment}, 0, err
 	// Given up, or not due yet: what was reported still holds.
 	case verdict.GaveUp, refused == nil:
 		refused = verdict.Refused
 	case refused.Reason == v1alpha1.ReasonApplyFailed:
-		verdict = r.Attempts.Refuse(f, refused)
+		verdict = r.attempts.Refuse(f, refused)
 	}
 	return foo.Facts{Deployment: deployment, Refused: refused, GaveUp: verdict.GaveUp}, verdict.Wait, nil
 }

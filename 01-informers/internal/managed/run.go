@@ -1,7 +1,6 @@
 package managed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -69,16 +69,9 @@ func Run(ctx context.Context, config *rest.Config, options operator.Options) err
 	if err != nil {
 		return err
 	}
-	reconciler := &FooReconciler{
-		Client:   mgr.GetClient(),
-		Recorder: recorder,
-		Clock:    clock.RealClock{},
-		Attempts: foo.NewAttempts(options.MaxRetries, clock.RealClock{}),
-		Image:    options.Image,
-	}
+	reconciler := NewFooReconciler(mgr.GetClient(), recorder, clock.RealClock{}, options.Image, options.MaxRetries)
 	err = errors.Join(
-		addIndexes(ctx, mgr.GetFieldIndexer()),
-		setUp(mgr, options.Workers, draining(passes, reconciler)),
+		reconciler.SetupWithManager(passes, mgr, controller.Options{MaxConcurrentReconciles: options.Workers}),
 		addProbes(mgr),
 	)
 	if err != nil {
@@ -99,7 +92,7 @@ func newManagerOptions(ctx context.Context, restConfig *rest.Config, options ope
 	all := ctrl.Options{
 		Scheme: scheme,
 		Logger: klog.FromContext(ctx),
-		Cache:  cacheOptions(),
+		Cache:  CacheOptions(),
 		// A pass reads what the pass before it wrote, never an older state. Experimental in
 		// controller-runtime 0.25; without it all still converges, with more writes.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
@@ -120,10 +113,8 @@ func newManagerOptions(ctx context.Context, restConfig *rest.Config, options ope
 	if options.LeaderElect {
 		all.LeaderElection = true
 		all.LeaderElectionReleaseOnCancel = true
-		all.LeaseDuration = new(cmp.Or(options.LeaseDuration, 15*time.Second))
-		all.RenewDeadline = new(cmp.Or(options.RenewDeadline, 10*time.Second))
-		all.RetryPeriod = new(cmp.Or(options.RetryPeriod, 2*time.Second))
-		lock, err := newLock(restConfig, options.LeaderElectionNamespace, identity, *all.LeaseDuration, *all.RenewDeadline, *all.RetryPeriod)
+		all.LeaseDuration, all.RenewDeadline, all.RetryPeriod = &options.LeaseDuration, &options.RenewDeadline, &options.RetryPeriod
+		lock, err := newLock(restConfig, options.LeaderElectionNamespace, identity, options.RenewDeadline)
 		if err != nil {
 			return ctrl.Options{}, err
 		}

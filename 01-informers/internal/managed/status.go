@@ -15,7 +15,7 @@ import (
 
 // report writes the status if it changed, and then what the change is worth to users in Events.
 func (r *FooReconciler) report(ctx context.Context, f *v1alpha1.Foo, seen foo.Facts) error {
-	status := foo.Status(f, seen, metav1.NewTime(r.Clock.Now()))
+	status := foo.Status(f, seen, metav1.NewTime(r.clock.Now()))
 	if apiequality.Semantic.DeepEqual(status, f.Status) {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (r *FooReconciler) report(ctx context.Context, f *v1alpha1.Foo, seen foo.Fa
 	}
 	for _, event := range foo.Events(before.Status, status) {
 		ctrl.LoggerFrom(ctx).Info("Telling of a transition", "reason", event.Reason, "note", event.Note)
-		r.Recorder.Eventf(f, nil, event.Type, event.Reason, foo.Action, "%s", event.Note)
+		r.recorder.Eventf(f, nil, event.Type, event.Reason, foo.Action, "%s", event.Note)
 	}
 	return nil
 }

@@ -15,19 +15,27 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// setUp says what wakes the reconciler, how many Foos are worked on at once, and how long a Foo whose pass
-// ended in an error waits.
-func setUp(mgr ctrl.Manager, workers int, reconciler reconcile.Reconciler) error {
+// SetupWithManager says what triggers a reconciliation. One that is under way when the manager is told to stop goes on
+// until ctx ends.
+func (r *FooReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if options.RateLimiter == nil {
+		options.RateLimiter = newRateLimiter()
+	}
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Foo{}).
 		Owns(&appsv1.Deployment{}).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(wanting(mgr.GetCache()))).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				foo.FirstRetry, foo.LongestRetry),
-		}).
-		Complete(reconciler)
+		WithOptions(options).
+		Complete(draining(ctx, r))
+}
+
+// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
+// quarter of an hour.
+func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](foo.FirstRetry, foo.LongestRetry)
 }
 
 // wanting maps a Deployment, anybody's, to the Foos that want its name: it may be free now.

@@ -14,7 +14,7 @@ type Run func(ctx context.Context, config *rest.Config, options Options) error
 
 // Options is what the flags of cmd/main.go set.
 type Options struct {
-	// MetricsAddress is where metrics are served, over HTTPS, to callers with the right to get /metrics.
+	// MetricsAddress is where metrics are served, over HTTPS, to callers with the permission to get /metrics.
 	// "0" turns them off.
 	MetricsAddress string
 	// ProbeAddress is where /healthz and /readyz are served. "0" turns them off.
@@ -24,8 +24,7 @@ type Options struct {
 	LeaderElect bool
 	// LeaderElectionNamespace is the namespace of the lease. Empty: that of the pod.
 	LeaderElectionNamespace string
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of leaderelection.LeaderElectionConfig. Zero:
-	// 15 s, 10 s and 2 s, as in Kubernetes' own controllers.
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of leaderelection.LeaderElectionConfig.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	// Image is the container image of every Foo's Deployment.

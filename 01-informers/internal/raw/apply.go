@@ -21,39 +21,35 @@ func (c *controller) findDeployment(f *v1alpha1.Foo) (*appsv1.Deployment, error)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Deployment %s: %w", f.Spec.DeploymentName, err)
+		return nil, fmt.Errorf("reading Deployment %s: %w: %w", f.Spec.DeploymentName, foo.ErrStale, err)
 	}
 	return live, nil
 }
 
 // apply brings the Foo's Deployment in line with the spec and returns what it is now. live is what the cache
-// has of it. It writes only if what this controller owns of it differs, so that nothing is written at rest.
-// What other writers own is theirs.
+// has of it. It writes only if what this controller owns of it differs, so that nothing is written in steady
+// state. What other writers own is theirs.
 func (c *controller) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
 	desired := foo.Deployment(f, c.image)
 	options := metav1.ApplyOptions{FieldManager: foo.FieldOwner}
 	if live != nil {
-		inSync, err := foo.InSync(live, desired)
-		if err != nil {
-			return nil, fmt.Errorf("reading the owned fields of Deployment %s: %w", live.Name, err)
-		}
-		if inSync {
+		if foo.InSync(live, desired) {
 			return live, nil
 		}
-		// Forced: whoever changed a field that is ours loses it. The uid keeps the force from falling on
-		// another object that has taken the name since.
+		// Forced: a writer that changed a field of ours loses it. The uid keeps the force from falling on
+		// another object that has got the name since.
 		options.Force = true
 		desired = desired.WithUID(live.UID)
 	}
 
 	applied, err := c.deployments.Deployments(f.Namespace).Apply(ctx, desired, options)
 	if live == nil && foo.IsOwnedByOthers(err) {
-		// Not forced, as the cache had none: a foreign object has come into being since, and nothing of it
-		// is seized.
+		// Not forced, because the cache had none: an object that is not ours has been created since, and nothing
+		// of it is adopted.
 		return nil, foo.NameConflict(f.Spec.DeploymentName)
 	}
 	if err != nil {
-		return nil, foo.Classify("applying Deployment "+f.Spec.DeploymentName, err)
+		return live, foo.Classify("applying Deployment "+f.Spec.DeploymentName, err)
 	}
 	c.written.deployment(keyOf(f), applied.ResourceVersion)
 	return applied, nil

@@ -2,6 +2,7 @@ package raw
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ type byHand struct {
 	clients   *clients
 	// writes counts the requests that are not reads.
 	writes int
-	// answer, if it is set, is given instead of the server's to every write.
+	// answer, if it is set, is the response to every write of a Deployment, instead of the server's.
 	answer int
 }
 
@@ -42,7 +43,7 @@ type counting struct {
 func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet {
 		c.of.writes++
-		if c.of.answer != 0 {
+		if c.of.answer != 0 && strings.Contains(request.URL.Path, "/deployments/") {
 			return &http.Response{StatusCode: c.of.answer, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
 		}
 	}

@@ -37,20 +37,6 @@ type election struct {
 // times are those of leaderelection.LeaderElectionConfig.
 type times struct{ lease, renew, retry time.Duration }
 
-func timesOf(options operator.Options) times {
-	t := times{lease: 15 * time.Second, renew: 10 * time.Second, retry: 2 * time.Second}
-	if options.LeaseDuration != 0 {
-		t.lease = options.LeaseDuration
-	}
-	if options.RenewDeadline != 0 {
-		t.renew = options.RenewDeadline
-	}
-	if options.RetryPeriod != 0 {
-		t.retry = options.RetryPeriod
-	}
-	return t
-}
-
 func newElection(config *rest.Config, identity string, options operator.Options, watchdog *leaderelection.HealthzAdaptor) (*election, error) {
 	namespace := options.LeaderElectionNamespace
 	if namespace == "" {
@@ -60,7 +46,7 @@ func newElection(config *rest.Config, identity string, options operator.Options,
 		}
 		namespace = strings.TrimSpace(string(content))
 	}
-	t := timesOf(options)
+	t := times{lease: options.LeaseDuration, renew: options.RenewDeadline, retry: options.RetryPeriod}
 	// One request that hangs must not cost the lease: there is time for another.
 	config = rest.CopyConfig(config)
 	config.Timeout = t.renew / 2

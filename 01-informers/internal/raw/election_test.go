@@ -16,6 +16,9 @@ import (
 	"example.com/workbook/01-informers/internal/operator"
 )
 
+// usual are the times of Kubernetes' own controllers.
+var usual = times{lease: 15 * time.Second, renew: 10 * time.Second, retry: 2 * time.Second}
+
 // lease is a Lease without an API server: what replicas read and write of it.
 type lease struct {
 	mu      sync.Mutex
@@ -106,7 +109,7 @@ func candidate(t *testing.T, on *lease, identity string, drain time.Duration) *c
 	t.Helper()
 	r := &candidacy{lock: &lock{lease: on, identity: identity}, begun: time.Now(), leads: -1, led: -1}
 	e := &election{
-		lock: r.lock, times: timesOf(operator.Options{}), watchdog: leaderelection.NewLeaderHealthzAdaptor(expiredTolerance),
+		lock: r.lock, times: usual, watchdog: leaderelection.NewLeaderHealthzAdaptor(expiredTolerance),
 	}
 	var ctx context.Context
 	ctx, r.stop = context.WithCancel(t.Context())
@@ -201,7 +204,7 @@ func TestLostLeaseIsAnError(t *testing.T) {
 		shared.record.HolderIdentity = "somebody"
 		shared.version++
 		shared.mu.Unlock()
-		pause(timesOf(operator.Options{}).renew + 3*time.Second)
+		pause(usual.renew + 3*time.Second)
 		_, led, ended, err := one.state()
 		g.Expect(led).To(BeNumerically(">", time.Minute))
 		g.Expect(ended).To(BeTrue())
@@ -236,10 +239,10 @@ func TestReleaseOnCancelEndsTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		shared := &lease{}
-		own, times, begun := &lock{lease: shared, identity: "one"}, timesOf(operator.Options{}), time.Now()
+		own, begun := &lock{lease: shared, identity: "one"}, time.Now()
 		led := make(chan time.Duration, 1)
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: own, LeaseDuration: times.lease, RenewDeadline: times.renew, RetryPeriod: times.retry,
+			Lock: own, LeaseDuration: usual.lease, RenewDeadline: usual.renew, RetryPeriod: usual.retry,
 			ReleaseOnCancel: true,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(leading context.Context) {
@@ -271,7 +274,7 @@ func TestTimesThatCannotWork(t *testing.T) {
 	t.Parallel()
 	e := &election{
 		lock:     &lock{lease: &lease{}, identity: "one"},
-		times:    timesOf(operator.Options{LeaseDuration: time.Second}),
+		times:    times{lease: time.Second, renew: usual.renew, retry: usual.retry},
 		watchdog: leaderelection.NewLeaderHealthzAdaptor(0),
 	}
 	err := e.lead(t.Context(), func(context.Context, context.Context) { t.Error("it leads") })

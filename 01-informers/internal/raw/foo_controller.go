@@ -8,6 +8,7 @@ package raw
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,18 +60,20 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (again
 		return staleRetry, nil
 	}
 
-	// 3. Act, if a try is due. A refusal is counted and reported; any other error (a time-out, a conflict, no
-	// connection) ends the pass, and the queue tries again.
+	// 3. Act, if a try is due. What fails is reported too, unless what was read is stale: then the queue tries
+	// again.
 	seen, again, err := c.act(ctx, f)
 	switch {
 	case foo.NamespaceIsTerminating(err):
 		return 0, nil
-	case err != nil:
+	case errors.Is(err, foo.ErrStale):
 		return 0, err
+	case err != nil:
+		seen.Refused = foo.Transient(err)
 	}
 
-	// 4. Report, and come back for what no event will announce: the next try.
-	return again, c.report(ctx, f, seen)
+	// 4. Report, and requeue for what no event will announce: the next try.
+	return again, errors.Join(err, c.report(ctx, f, seen))
 }
 
 // act makes one try to bring the Deployment in line, if one is due, and returns what the pass saw and when
@@ -104,9 +107,9 @@ func (c *controller) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, time.
 		return foo.Facts{Refused: refused}, 0, nil
 	case refused != nil:
 		verdict := c.attempts.Refuse(f, refused)
-		return foo.Facts{Deployment: live, Refused: refused, GaveUp: verdict.GaveUp}, verdict.Wait, nil
+		return foo.Facts{Deployment: deployment, Refused: refused, GaveUp: verdict.GaveUp}, verdict.Wait, nil
 	case err != nil:
-		return foo.Facts{}, 0, err
+		return foo.Facts{Deployment: deployment}, 0, err
 	}
 	c.attempts.Forget(keyOf(f).AsNamespacedName())
 	return foo.Facts{Deployment: deployment}, 0, nil
@@ -117,7 +120,7 @@ func (c *controller) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, time.
 func (c *controller) bringInLine(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
 	deployment, err := c.apply(ctx, f, live)
 	if err != nil {
-		return nil, err
+		return deployment, err
 	}
 	return deployment, c.deleteOthers(ctx, f)
 }

@@ -140,15 +140,21 @@ func TestOnlyOurOwnOfTheOldNameIsDeleted(t *testing.T) {
 	h.Expect(h.deployment("old")).To(Equal(before))
 }
 
-func TestErrorThatMayPassWritesNoStatus(t *testing.T) {
+func TestTransientErrorIsReportedAndReturned(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
 		h := newByHand(t)
 		h.create("one", "web")
 		h.answer = code
 		_, err := h.pass("one")
+		h.Expect(err).To(HaveOccurred(), "so that the queue tries again")
+		h.Expect(h.writes).To(Equal(2), "the apply, and the status")
+		h.expectReason("one", v1alpha1.ReasonAPIError)
+		h.catchUp()
+		_, err = h.pass("one")
 		h.Expect(err).To(HaveOccurred())
-		h.Expect(h.writes).To(Equal(1), "the apply, and no status")
+		h.Expect(h.writes).To(Equal(3), "the apply, and no other status")
+
 		h.answer = 0
 		h.expectPass("one")
 		h.expectReason("one", v1alpha1.ReasonRollingOut)

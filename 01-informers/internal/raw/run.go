@@ -96,7 +96,7 @@ func (r *replica) run(ctx context.Context) error {
 	outer := ctx
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	servers := &servers{fail: fail}
+	servers := &servers{fail: fail, idle: idleTimeout}
 	defer servers.stop()
 	if err := r.serve(ctx, servers, c); err != nil {
 		return err

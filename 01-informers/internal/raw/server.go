@@ -23,6 +23,10 @@ const (
 	// headerTimeout is the longest that a caller may take to say what it wants.
 	headerTimeout = 10 * time.Second
 
+	// idleTimeout is how long a connection stays open between two requests. Without it, anyone who reaches the port could
+	// keep as many open as the process has file descriptors.
+	idleTimeout = 90 * time.Second
+
 	// answerTimeout is the longest that an answer under way may take at the end.
 	answerTimeout = time.Second
 )
@@ -79,8 +83,10 @@ func selfSigned() (*tls.Config, error) {
 
 // servers are the HTTP servers of one run.
 type servers struct {
-	// fail is told of a server that ended by itself.
+	// fail is called when a server ends by itself.
 	fail context.CancelCauseFunc
+	// idle is how long a connection may stay open between two requests.
+	idle time.Duration
 
 	group sync.WaitGroup
 	stops []func()
@@ -109,6 +115,7 @@ func (s *servers) serve(ctx context.Context, what string, listener net.Listener,
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       s.idle,
 		// What it has to say of single connections, such as a failed handshake.
 		ErrorLog:    slog.NewLogLogger(logr.ToSlogHandler(klog.FromContext(ctx)), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },

@@ -3,6 +3,7 @@ package raw
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -47,6 +48,26 @@ func freePort(t *testing.T) string {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	defer listener.Close()
 	return listener.Addr().String()
+}
+
+// A caller without credentials is rejected, and does not keep its connection for that.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	s := &servers{fail: func(err error) { t.Error("failed:", err) }, idle: 50 * time.Millisecond}
+	defer s.stop()
+	address := freePort(t)
+	g.Expect(s.start(t.Context(), "test", address, nil, http.NotFoundHandler())).To(Succeed())
+
+	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer connection.Close()
+	_, err = io.WriteString(connection, "GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(connection.SetReadDeadline(time.Now().Add(10 * time.Second))).To(Succeed())
+	response, err := io.ReadAll(connection)
+	g.Expect(err).NotTo(HaveOccurred(), "the server has to close it")
+	g.Expect(string(response)).To(ContainSubstring("404 Not Found"))
 }
 
 func TestServers(t *testing.T) {

@@ -20,9 +20,21 @@ const (
 	// Foo's. It is left as it is.
 	ReasonNameConflict = "NameConflict"
 
-	// ReasonApplyFailed means that the API server refused the Deployment for any other reason; the message
+	// ReasonApplyFailed means that the API server rejects the Deployment for any other reason; the message
 	// is the API server's.
 	ReasonApplyFailed = "ApplyFailed"
+
+	// ReasonAPIError means that a request failed for a reason that may pass, for instance because an admission
+	// webhook is down. It is retried; the message is that of the first failure, without addresses and times.
+	ReasonAPIError = "APIError"
+
+	// ReasonPodsNotCreated means that pods are rejected, for instance by a quota; the message is that of the
+	// condition ReplicaFailure of the Deployment.
+	ReasonPodsNotCreated = "PodsNotCreated"
+
+	// ReasonProgressDeadlineExceeded means that a rollout makes no progress for longer than the Deployment
+	// allows. The controller has no permission to read the pods, which may say why.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
 // ConditionStalled is True when the controller has given up on the present spec: it tries nothing more
