@@ -82,7 +82,7 @@ func main() {
 	o.manager.bindFlags(flag.CommandLine)
 	flag.StringVar(&o.images.Operator, "operator-image", os.Getenv("RELATED_IMAGE_OPERATOR"), "This operator's own image: it holds the program that each worker's pod runs. Default: the variable RELATED_IMAGE_OPERATOR.")
 	flag.StringVar(&o.images.Worker, "worker-image", os.Getenv("RELATED_IMAGE_WORKER"), "The image of workers of Goops whose spec names none. Default: the variable RELATED_IMAGE_WORKER.")
-	flag.BoolVar(&o.allowHostAccess, "allow-host-access", false, "Grant what Goops ask for in spec.host: the files, processes and network of nodes. Whoever may create Goops then owns the nodes.")
+	flag.BoolVar(&o.allowHostAccess, "allow-host-access", false, "Grant what Goops ask for in spec.host: the files, processes and network of nodes. Every user who may create Goops then owns the nodes.")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()

@@ -24,7 +24,7 @@ const (
 	// ReasonWorking means that workers are at work, or are about to be.
 	ReasonWorking = "Working"
 
-	// ReasonFinished means that the work is over: Complete and Failed tell how.
+	// ReasonFinished means that the work is over: Complete and Failed say how.
 	ReasonFinished = "Finished"
 
 	// ReasonSucceeded means that every worker has ended with 0.
@@ -75,7 +75,7 @@ const (
 	// The Events of the DaemonSet say why: for instance a quota, or the Pod Security level of the namespace.
 	ReasonPodsNotCreated = "PodsNotCreated"
 
-	// ReasonRecordUnreadable means that somebody has changed the record of what is done so that it cannot be read.
+	// ReasonRecordUnreadable means that a user has changed the record of what is done so that it cannot be read.
 	// Nothing is done until it can: work might run again.
 	ReasonRecordUnreadable = "RecordUnreadable"
 

@@ -12,7 +12,7 @@ const (
 	// MaxRounds is how many workers of one Goop may be on one node.
 	MaxRounds = 32
 
-	// MaxFailures is how many failures a status tells of.
+	// MaxFailures is how many failures a status names.
 	MaxFailures = 20
 
 	// CleanupFinalizer keeps a Goop with a cleanupCmd until that has run.
@@ -43,7 +43,7 @@ const (
 	HostRootReadWrite HostRoot = "ReadWrite"
 )
 
-// HostAccess is what a worker may see of its node. An operator without --allow-host-access refuses it: who may create Goops would else own all nodes.
+// HostAccess is what a worker may see of its node. An operator without --allow-host-access does not grant it: else every user who may create Goops would own all nodes.
 type HostAccess struct {
 	// root says whether the node's root is at /host: None, ReadOnly or ReadWrite.
 	// +optional

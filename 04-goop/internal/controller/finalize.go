@@ -81,7 +81,7 @@ func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bo
 // has ended, it does not run again, whatever becomes of its pod; a node that joins again gets its pod.
 func (r *GoopReconciler) ensureCleanup(ctx context.Context, observed *observation) (bool, error) {
 	// It was created before the operator was restarted without --allow-host-access.
-	if observed.cleanup != nil && observed.hostRefused && !isBeingDeleted(observed.cleanup) {
+	if observed.cleanup != nil && observed.hostRejected && !isBeingDeleted(observed.cleanup) {
 		return true, deleteDependent(ctx, r.Client, observed.cleanup)
 	}
 	// While the garbage collector removes the Goop from the owners of its dependents, it would do so with this one.

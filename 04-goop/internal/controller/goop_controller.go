@@ -207,11 +207,13 @@ func (r *GoopReconciler) checkPods(observed *observation) {
 }
 
 // requeue decides when to try again. The deletion of an object that has a name of ours is an event, and host access is
-// granted by a restart. All else that failed is retried at the queue's own pace.
+// granted by a restart; an edit of the record is an event too. All else that failed is retried at the queue's own pace.
 func requeue(observed *observation, err error) (ctrl.Result, error) {
-	_, err = without(err, v1alpha1.ReasonNameConflict)
-	_, err = without(err, v1alpha1.ReasonHostAccessRefused)
-	_, err = without(err, v1alpha1.ReasonRecordUnreadable)
+	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonHostAccessRefused, v1alpha1.ReasonRecordUnreadable} {
+		if found, others := without(err, reason); found {
+			err = others
+		}
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -93,7 +93,7 @@ func (n nodes) isUnreachable(name string) bool {
 	})
 }
 
-// nodesFor lists the nodes from the cache. They are not copied: nobody may change them.
+// nodesFor lists the nodes from the cache. They are not copied, so they must not be changed.
 func (r *GoopReconciler) nodesFor(ctx context.Context, goop *v1alpha1.Goop) (nodes, error) {
 	var list corev1.NodeList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -51,8 +51,8 @@ type observation struct {
 
 	// stopping: nothing is to run but what is finished.
 	stopping bool
-	// hostRefused: the Goop asks for access to nodes that is not granted.
-	hostRefused bool
+	// hostRejected: the Goop asks for access to nodes that is not granted.
+	hostRejected bool
 	// plan is what DaemonSets there are to be, and unplanned what it has no place for; nil if it has one for all.
 	plan      []plan.Round
 	unplanned error

@@ -19,8 +19,8 @@ import (
 // an error holds what was read before it.
 func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*observation, error) {
 	observed := newObservation(goop, r.clock.Now())
-	observed.hostRefused = asksForHost(goop) && !r.allowHostAccess
-	observed.stopping = goop.Spec.Suspend || goop.Ended() || observed.hostRefused || !goop.DeletionTimestamp.IsZero()
+	observed.hostRejected = asksForHost(goop) && !r.allowHostAccess
+	observed.stopping = goop.Spec.Suspend || goop.Ended() || observed.hostRejected || !goop.DeletionTimestamp.IsZero()
 	if err := r.observeDaemonSets(ctx, observed); err != nil {
 		return observed, err
 	}
@@ -119,7 +119,7 @@ func planInput(observed *observation) plan.Input {
 		Placed: map[plan.Place]bool{}, Finished: observed.record.Finished, Kept: observed.work.kept,
 	}
 	// A pod that is kept for its log is created again if it is evicted: not with access that is not granted any more.
-	if observed.hostRefused {
+	if observed.hostRejected {
 		in.Kept = nil
 	}
 	if in.JobCount != nil {

@@ -90,7 +90,7 @@ func cleanupOutcome(observed *observation) (reason, message string) {
 		return v1alpha1.ReasonCleanedUp, fmt.Sprintf("cleanupCmd has ended with 0 on all nodes where work ran: %d", begun)
 	}
 	message = fmt.Sprintf("cleanupCmd has not ended with 0 on %d of %d nodes: ", len(left), begun)
-	if observed.hostRefused {
+	if observed.hostRejected {
 		message = hostAccessMessage + "; " + message
 	}
 	named := left[:min(len(left), maxNodesNamed)]

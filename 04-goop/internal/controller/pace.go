@@ -8,7 +8,7 @@ import (
 )
 
 // writePace is how often, at most, record and status of a Goop are written, both together, while its workers
-// report. Five thousand workers end in as many steps, and nobody reads each of them.
+// report. Five thousand workers end in as many steps, and no user reads each of them.
 const writePace = time.Second
 
 // writer is what of a Goop is written.
@@ -19,7 +19,7 @@ const (
 	writesRecord
 )
 
-// podsPatience is for how long nothing has to be at work before that is told: the DaemonSet controller makes pods
+// podsPatience is for how long nothing has to be at work before that is reported: the DaemonSet controller makes pods
 // within moments, and tries again ever more slowly.
 const podsPatience = 15 * time.Second
 

@@ -227,7 +227,7 @@ func (f *startFailure) read(name string, status *corev1.ContainerStatus) bool {
 			f.message = pullMessage(status.Image, waiting.Message)
 			return true
 		case waiting.Reason == "CrashLoopBackOff":
-			// Its message tells of ever longer pauses: what came before says more, and stays.
+			// Its message names ever longer pauses: what came before says more, and stays.
 			ended = status.LastTerminationState.Terminated
 		case waiting.Reason != "" && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
 			f.message = strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")

@@ -26,35 +26,42 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 		observed.stopping = true
 		return r.recordWork(ctx, observed)
 	}
-	var failed error
-	for _, round := range lose {
-		changed, err := r.place(ctx, observed.goop, observed.rounds[round.Number], round)
-		if changed || (err != nil && !isRejected(err)) {
-			return changed, err
-		}
-		failed = errors.Join(failed, err)
+	place := func(round plan.Round) (bool, error) {
+		return r.place(ctx, observed.goop, observed.rounds[round.Number], round)
 	}
-	if len(gain)+len(missing) == 0 {
-		return false, failed
+	changed, rejected := firstChange(lose, place)
+	if changed || (rejected != nil && !isRejected(rejected)) || len(gain)+len(missing) == 0 {
+		return changed, rejected
 	}
 	if err := r.confirm(ctx, observed.goop); err != nil {
 		return false, err
 	}
-	for _, round := range gain {
-		changed, err := r.place(ctx, observed.goop, observed.rounds[round.Number], round)
+	changed, err := firstChange(gain, place)
+	if changed || (err != nil && !isRejected(err)) {
+		return changed, err
+	}
+	rejected = errors.Join(rejected, err)
+	changed, err = firstChange(missing, func(round plan.Round) (bool, error) {
+		err := r.createDaemonSet(ctx, observed.goop, round, desiredRound(observed.goop, round, r.images))
+		return err == nil, err
+	})
+	if changed {
+		return true, nil
+	}
+	return false, errors.Join(rejected, err)
+}
+
+// firstChange changes one round after another, until one was changed or could not be. The error joins what was rejected.
+func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error)) (bool, error) {
+	var rejected error
+	for _, round := range rounds {
+		changed, err := change(round)
 		if changed || (err != nil && !isRejected(err)) {
 			return changed, err
 		}
-		failed = errors.Join(failed, err)
+		rejected = errors.Join(rejected, err)
 	}
-	for _, round := range missing {
-		err := r.createDaemonSet(ctx, observed.goop, round, desiredRound(observed.goop, round, r.images))
-		if !isRejected(err) {
-			return err == nil, err
-		}
-		failed = errors.Join(failed, err)
-	}
-	return false, failed
+	return false, rejected
 }
 
 // createDaemonSet creates the DaemonSet of a round, or of the cleanup.

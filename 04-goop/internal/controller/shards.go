@@ -91,8 +91,8 @@ func isShard(shard *corev1.ConfigMap, uid string) bool {
 	return shard != nil && string(shard.UID) == uid
 }
 
-// shardsOf finds the ConfigMaps that have the name and the label of a shard, in the cache. They are not copied: nobody
-// may change them.
+// shardsOf finds the ConfigMaps that have the name and the label of a shard, in the cache. They are not copied, so they
+// must not be changed.
 func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName) (map[int]*corev1.ConfigMap, error) {
 	var list corev1.ConfigMapList
 	err := r.List(ctx, &list, client.InNamespace(goop.Namespace), client.MatchingFields{goopIndex: goop.Name}, client.UnsafeDisableDeepCopy)

@@ -19,7 +19,7 @@ type ending struct {
 }
 
 // endOf is how the work ends now; nil if it does not. It is known from the record alone: what is not recorded could
-// be forgotten. The second value is how long it may yet take until it does, 0 if only an event can tell.
+// be forgotten. The second value is how long it may yet take until it does, 0 if only an event can announce it.
 func endOf(observed *observation) (*ending, time.Duration) {
 	if observed.goop.Ended() || observed.unreadable != "" {
 		return nil, 0
@@ -176,7 +176,7 @@ func runningCondition(observed *observation) metav1.Condition {
 	// 1. Nothing will run.
 	case observed.goop.Ended():
 		return finishedCondition
-	case observed.hostRefused:
+	case observed.hostRejected:
 		running.Reason, running.Message = v1alpha1.ReasonHostAccessRefused, hostAccessMessage
 		return running
 	// 2. Something is in the way. Other workers may be at work.

@@ -58,7 +58,7 @@ func TestRunningCondition(t *testing.T) {
 	unplanned := func(err error) func(*observation) { return func(f *observation) { f.unplanned = err } }
 	tooMany := unplanned(&plan.TooManyRoundsError{JobCount: 65, Nodes: 2, Excess: 1})
 	refused := func(f *observation) { f.failure = failureOf(nameConflict("DaemonSet job-0")) }
-	host := func(f *observation) { f.hostRefused, f.stopping = true, true }
+	host := func(f *observation) { f.hostRejected, f.stopping = true, true }
 	for name, test := range map[string]struct {
 		seen   *observation
 		status metav1.ConditionStatus

@@ -220,7 +220,7 @@ func reducePod(pod *corev1.Pod) *corev1.Pod {
 	return reduced
 }
 
-// withoutOutput leaves out what workers that have succeeded wrote: nobody asks the operator for it, and all together
+// withoutOutput leaves out what workers that have succeeded wrote: the operator does not report it, and all together
 // it may be more than the operator may take.
 func withoutOutput(state corev1.ContainerState) corev1.ContainerState {
 	ended := state.Terminated

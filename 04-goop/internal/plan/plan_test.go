@@ -115,7 +115,7 @@ func TestForWithJobCount(t *testing.T) {
 		},
 		"stopping, and nothing finished": {Input{Stopping: true, Eligible: abc, Placed: on("a", 0, 1)}, 9, nil, nil},
 		"stopping, and no node":          {Input{Stopping: true}, 9, nil, nil},
-		"no node":                      {Input{}, 1, nil, ErrNoEligibleNodes},
+		"no node":                        {Input{}, 1, nil, ErrNoEligibleNodes},
 		"no node any more": {
 			Input{Placed: all(on("a", 0, 1)), Finished: on("a", 0), Kept: on("a", 0)}, 2, []Round{{Nodes: []string{"a"}}}, ErrNoEligibleNodes,
 		},
@@ -176,9 +176,9 @@ func TestForEveryNode(t *testing.T) {
 		"what is placed does not matter":  {Input{Eligible: ab, Placed: on("c", 0, 1)}, []Round{{Everywhere: true}}, nil},
 		"no node":                         {Input{}, []Round{{Everywhere: true}}, ErrNoEligibleNodes},
 		"no node any more":                {Input{Finished: done}, []Round{{Everywhere: true, Nodes: ab}}, ErrNoEligibleNodes},
-		"stopping":                          {Input{Eligible: ab, Finished: done, Kept: on("b", 0), Stopping: true}, []Round{{Nodes: ab[1:]}}, nil},
-		"stopping, and nothing finished":    {Input{Eligible: ab, Stopping: true}, nil, nil},
-		"stopping, and no node":             {Input{Stopping: true}, nil, nil},
+		"stopping":                        {Input{Eligible: ab, Finished: done, Kept: on("b", 0), Stopping: true}, []Round{{Nodes: ab[1:]}}, nil},
+		"stopping, and nothing finished":  {Input{Eligible: ab, Stopping: true}, nil, nil},
+		"stopping, and no node":           {Input{Stopping: true}, nil, nil},
 		"kept, but not finished":          {Input{Eligible: ab, Kept: on("a", 0), Stopping: true}, nil, nil},
 		"false is as if it were not there": {
 			Input{Eligible: ab, Finished: map[Place]bool{{"a", 0}: false}, Kept: map[Place]bool{{"a", 0}: true}}, []Round{{Everywhere: true}}, nil,

@@ -26,7 +26,7 @@ const notStarted = "-"
 // shownLine is how many bytes of a line an error shows.
 const shownLine = 80
 
-// LineError is a line that no record has: somebody has edited it.
+// LineError is a line that no record has: a user has edited it.
 type LineError struct {
 	// Shard is the number of the shard, from 0, and Line that of the line in it, from 1 as in an editor.
 	Shard, Line int
@@ -42,7 +42,7 @@ func (e *LineError) Error() string {
 	return fmt.Sprintf("shard %d, line %d: %q: %s", e.Shard, e.Line, text, e.Reason)
 }
 
-// MissingShardError is a shard that is not there, though a later one is: somebody has deleted it.
+// MissingShardError is a shard that is not there, though a later one is: a user has deleted it.
 type MissingShardError struct {
 	// Shard is the number of the shard, from 0.
 	Shard int
@@ -53,7 +53,7 @@ func (e *MissingShardError) Error() string {
 }
 
 // Read reads the texts of shards by their number; of none, it makes an empty record. The error is a *LineError or a
-// *MissingShardError, and then there is no record: the shards are to be left as they are until somebody has mended
+// *MissingShardError, and then there is no record: the shards are to be left as they are until a user has repaired
 // them, as a record that was made of the rest would have work run again.
 func Read(shards map[int]string) (*Record, error) {
 	lines := 0

@@ -108,7 +108,7 @@ func (r *Record) Finish(f Finish) {
 	}
 	line := finishLetter + " " + f.Place.Node + " " + strconv.Itoa(f.Place.Round) + " " +
 		strconv.Itoa(int(f.ExitCode)) + " " + strconv.Itoa(int(f.Tries))
-	if r.tellsOf(f) {
+	if r.keepsOutput(f) {
 		if f.Output = Clip(f.Output); f.Output != "" {
 			line += " " + strconv.Quote(f.Output)
 		}
@@ -148,14 +148,14 @@ func (r *Record) append(line string) {
 	r.changed = min(r.changed, last)
 }
 
-// tellsOf tells whether f is among the failures whose output is kept.
-func (r *Record) tellsOf(f Finish) bool {
+// keepsOutput tells whether f is among the failures whose output is kept.
+func (r *Record) keepsOutput(f Finish) bool {
 	return f.ExitCode != 0 && len(r.Failures) < v1alpha1.MaxFailures
 }
 
 // count adds a worker to what is known of those that have finished.
 func (r *Record) count(f Finish) {
-	if r.tellsOf(f) {
+	if r.keepsOutput(f) {
 		r.Failures = append(r.Failures, v1alpha1.Failure{
 			Node: f.Place.Node, Round: int32(f.Place.Round), ExitCode: f.ExitCode, Output: Clip(f.Output),
 		})

@@ -254,7 +254,7 @@ var _ = env.SideBySide("kubectl", atOnce,
 			fields := strings.Fields(line)
 			rows[fields[0]] = fields[1 : len(fields)-1]
 		}
-		w.Expect(rows["NAME"]).To(Equal([]string{"DESIRED", "RUNNING", "SUCCEEDED", "FAILED", "WHY", "COMPLETE", "EXIT"}))
+		w.Expect(rows["NAME"]).To(Equal([]string{"DESIRED", "RUNNING", "SUCCEEDED", "FAILED", "REASON", "COMPLETE", "EXIT"}))
 		w.Expect(rows["running"]).To(Equal([]string{"2", "2", "0", "0", "Working"}))
 		w.Expect(rows["good"]).To(Equal([]string{"2", "0", "2", "0", "Finished", "True", "0"}))
 		w.Expect(rows["bad"]).To(Equal([]string{"2", "0", "0", "2", "Finished", "3"}))
