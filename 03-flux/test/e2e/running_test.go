@@ -45,7 +45,7 @@ var _ = env.SideBySide("A Flux, on brokers that run,", atOnce,
 		lines := w.output(flux, "host: ")
 		w.Expect(lines).To(HaveLen(8))
 		for i, line := range lines {
-			w.Expect(line).To(Equal(fmt.Sprintf("eight-%d", i)))
+			w.Expect(line).To(Equal(fmt.Sprintf("eight-1-%d", i)))
 		}
 	}),
 	onContainers("runs twice as many tasks as it has ranks", func(w *world) {

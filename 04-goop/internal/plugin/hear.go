@@ -32,10 +32,11 @@ func (s *session) onGoop(c change[*v1alpha1.Goop]) error {
 	return nil
 }
 
-// tell says, in the operator's words, what keeps the work from going on. It is said once.
+// tell says, in the operator's words, what keeps the work from going on. It is said once. Of a Goop that is being deleted
+// the condition says how its cleanup goes, and the session says that it is deleted.
 func (s *session) tell() {
 	running := apimeta.FindStatusCondition(s.goop.Status.Conditions, v1alpha1.ConditionRunning)
-	if running == nil || s.goop.Ended() {
+	if running == nil || s.goop.Ended() || s.goop.DeletionTimestamp != nil {
 		return
 	}
 	switch running.Reason {

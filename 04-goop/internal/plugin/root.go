@@ -41,9 +41,9 @@ and a last one: {"type":"summary","goop":"…","namespace":"…","reason":"…",
 exitCode is null where it is not known. outputFrom is "record" where the log
 could not be had, with the reason in outputError: then output is the last 2 KiB
 at most. Of a longer output than 1 MiB the rest is left out, outputClipped bytes
-of it. reason is Succeeded, WorkersFailed, DeadlineExceeded, HostAccessRefused,
-TimedOut, Interrupted, Deleted or Error; with unfinished work, "unfinished" lists
-the workers that were seen and have not ended.`
+of it. reason is Succeeded, WorkersFailed, DeadlineExceeded, RecordLost,
+HostAccessRefused, TimedOut, Interrupted, Deleted or Error; with unfinished work,
+"unfinished" lists the workers that were seen and have not ended.`
 
 // app is one run of the program.
 type app struct {
