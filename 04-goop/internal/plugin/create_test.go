@@ -10,7 +10,7 @@ import (
 // A response that is lost is no reason to lose the Goop, nor to run the command twice.
 func TestRunFindsTheGoopWhoseCreationGotNoResponse(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.breaksOff("create goops", 1, true)
+	f.breaksOff(1, true)
 	f.operator(func(goop string) {
 		f.ends(goop, "n1", 0, "once\n", 0)
 		f.over(goop, 1)
@@ -26,7 +26,7 @@ func TestRunFindsTheGoopWhoseCreationGotNoResponse(t *testing.T) {
 // The quota counts the Goop of the first request, and rejects the second: the first is what there is.
 func TestRunFindsTheGoopThoughTheServerRejectsASecond(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.breaksOff("create goops", 1, true)
+	f.breaksOff(1, true)
 	f.refuses("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
 	f.operator(func(goop string) {
 		f.over(goop, 0)
@@ -41,7 +41,7 @@ func TestRunFindsTheGoopThoughTheServerRejectsASecond(t *testing.T) {
 
 func TestRunCreatesAgainWhatWasNotCreated(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.breaksOff("create goops", 2, false)
+	f.breaksOff(2, false)
 	f.operator(func(goop string) { f.over(goop, 0) })
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0), r.err)
@@ -60,7 +60,7 @@ func TestRunEndsWhereTheGoopIsNotCreated(t *testing.T) {
 
 func TestRunSaysThatTheGoopMayHaveBeenCreated(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.breaksOff("create goops", maxTries, true)
+	f.breaksOff(maxTries, true)
 	f.refuses("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(1))

@@ -38,10 +38,10 @@ type fake struct {
 	pods     map[string]*corev1.Pod
 	logs     map[string]http.HandlerFunc // by pod
 	refuse   map[string]metav1.Status    // by "VERB RESOURCE"
-	broken   map[string]*broken          // likewise
 	requests map[string]int              // likewise
 	onCreate func(*v1alpha1.Goop)
 	created  string // the name of the last one
+	broken   broken
 
 	open, mostOpen int // log streams
 }
@@ -58,7 +58,6 @@ func newFake(t *testing.T) *fake {
 	f := &fake{
 		t: t, changed: make(chan struct{}), goops: map[string]*v1alpha1.Goop{}, pods: map[string]*corev1.Pod{},
 		logs: map[string]http.HandlerFunc{}, refuse: map[string]metav1.Status{}, requests: map[string]int{},
-		broken: map[string]*broken{},
 	}
 	mux := http.NewServeMux()
 	goops := "/apis/goop.example.com/v1alpha1/namespaces/test/goops"
@@ -104,6 +103,7 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 	if f.refused(w, "create goops") {
 		return
 	}
+	f.breakOff(false)
 	goop := &v1alpha1.Goop{}
 	if err := json.NewDecoder(r.Body).Decode(goop); err != nil {
 		answer(w, 400, failure(400, metav1.StatusReasonBadRequest, err.Error(), ""))
@@ -124,7 +124,7 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 	if onCreate != nil {
 		go onCreate(copied)
 	}
-	f.breakOff("create goops")
+	f.breakOff(true)
 	answer(w, 201, copied)
 }
 

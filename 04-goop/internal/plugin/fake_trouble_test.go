@@ -8,10 +8,10 @@ import (
 
 // What goes wrong between the program and the fake, if a test wants it.
 
-// broken are requests whose connection breaks off.
+// broken are the next creations, whose connection breaks off.
 type broken struct {
 	times int
-	after bool // they took effect
+	after bool // they take effect
 }
 
 // refused answers with a Status, if the test wants this kind of request refused.
@@ -19,10 +19,6 @@ func (f *fake) refused(w http.ResponseWriter, request string) bool {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.requests[request]++
-	if b := f.broken[request]; b != nil && b.times > 0 && !b.after {
-		b.times--
-		panic(http.ErrAbortHandler)
-	}
 	status, ok := f.refuse[request]
 	if ok {
 		answer(w, int(status.Code), status)
@@ -30,12 +26,12 @@ func (f *fake) refused(w http.ResponseWriter, request string) bool {
 	return ok
 }
 
-// breakOff ends the connection of a request that took effect, if the test wants that.
-func (f *fake) breakOff(request string) {
+// breakOff ends the connection of a creation, before or after it took effect, if the test wants that.
+func (f *fake) breakOff(after bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	if b := f.broken[request]; b != nil && b.times > 0 {
-		b.times--
+	if f.broken.times > 0 && f.broken.after == after {
+		f.broken.times--
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -59,9 +55,9 @@ func (f *fake) permits(request string) {
 	delete(f.refuse, request)
 }
 
-// breaksOff lets the connections of the next requests break off: after they took effect, or before.
-func (f *fake) breaksOff(request string, times int, after bool) {
+// breaksOff lets the connections of the next creations break off: after they took effect, or before.
+func (f *fake) breaksOff(times int, after bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	f.broken[request] = &broken{times: times, after: after}
+	f.broken = broken{times: times, after: after}
 }

@@ -119,6 +119,32 @@ func TestWorkersThatOutliveTheWorkAreGivenUp(t *testing.T) {
 	g.Expect(r.err).To(ContainSubstring("n1: the end of its output may be missing: the work was over before this worker was\n"))
 }
 
+// With thousands of pods their ends are delivered long after the Goop's: nobody is given up while pods are delivered.
+func TestPodsThatAreDeliveredLate(t *testing.T) {
+	defer func(before time.Duration) { stragglers = before }(stragglers)
+	stragglers = time.Second
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) {
+		ended := make(chan struct{})
+		late := f.worker(goop, "n1", 0, func(w http.ResponseWriter, r *http.Request) {
+			<-ended
+			_, _ = io.WriteString(w, "late\n")
+		})
+		other := f.worker(goop, "n2", 0, text("done\n"))
+		f.finish(other, worker.Record{Tries: 1})
+		f.over(goop, 2)
+		for range 15 {
+			<-time.After(200 * time.Millisecond)
+			f.alter(other, func(pod *corev1.Pod) { pod.Labels["another"] = "change" })
+		}
+		f.finish(late, worker.Record{Tries: 1})
+		close(ended)
+	})
+	r := f.run("run", "--", "work")
+	g.Expect(r.err).To(BeEmpty())
+	g.Expect(strings.Split(r.out, "\n")).To(ConsistOf("n1: late", "n2: done", ""))
+}
+
 func TestRunAsksWhetherTheOperatorRuns(t *testing.T) {
 	defer func(before time.Duration) { unheard = before }(unheard)
 	unheard = 100 * time.Millisecond

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,22 +29,26 @@ const (
 	maxMemory = memoryFactor * 192 << 10
 )
 
-// manyNodes have workers that are over, each with lines of its own.
+// manyNodes have workers that are over, each with lines of its own. No log goes on before as many are open at once as
+// may be.
 func manyNodes(f *fake, same bool) {
 	f.operator(func(goop string) {
+		var opened atomic.Int32
+		most := make(chan struct{})
 		for i := range manyWorkers {
 			node := fmt.Sprintf("node-%04d", i)
 			line := "of " + node + " " + strings.Repeat("x", 50) + "\n"
 			if same {
 				line = "of some node " + strings.Repeat("x", 50) + "\n"
 			}
-			f.ends(goop, node, 0, "", 0)
-			f.lock.Lock()
-			f.logs[goop+"-0-"+node] = func(w http.ResponseWriter, _ *http.Request) {
-				<-time.After(10 * time.Millisecond) // so that as many are open at once as may be
+			pod := f.worker(goop, node, 0, func(w http.ResponseWriter, _ *http.Request) {
+				if opened.Add(1) == maxStreams {
+					close(most)
+				}
+				<-most
 				_, _ = io.WriteString(w, strings.Repeat(line, eachWrites/len(line)))
-			}
-			f.lock.Unlock()
+			})
+			f.finish(pod, worker.Record{Tries: 1})
 		}
 		f.over(goop, manyWorkers)
 	})
@@ -83,14 +88,14 @@ func TestManyWorkersInLines(t *testing.T) {
 	memory := peak()
 	t.Logf("%d workers, %d MiB of output: %s, %d KiB of memory, at most %d streams at once",
 		manyWorkers, manyWorkers*eachWrites>>20, time.Since(began).Round(time.Millisecond), memory, f.most())
-	g.Expect(lines.lines).To(HaveLen(manyWorkers))
+	g.Expect(p.err.String()).To(BeEmpty())
+	g.Expect(len(lines.lines)).To(Equal(manyWorkers))
 	for name, n := range lines.lines {
 		g.Expect(n).To(Equal(eachWrites/64), name)
 	}
 	g.Expect(f.most()).To(Equal(maxStreams))
 	g.Expect(f.count("get logs")).To(BeNumerically("<", manyWorkers+manyWorkers/10))
 	g.Expect(memory).To(And(BeNumerically(">", 0), BeNumerically("<", maxMemory)))
-	g.Expect(p.err.String()).To(BeEmpty())
 }
 
 func TestManyWorkersInGroups(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 // Two waits. They are variables so that tests need not wait as long.
 var (
-	// stragglers is how long pods and their last words are waited for when the operator has said that the work is
-	// over: they come by another watch. Pods that are being ended have 10 s for it.
+	// stragglers is how long pods and their records are waited for when the work is over and no pod has been delivered
+	// since: they come by another watch, and thousands of them take a while. Pods that are being ended have 10 s for it.
 	stragglers = 15 * time.Second
 
 	// unheard is how long nobody needs to have taken up a Goop before that is worth a word.
@@ -137,7 +137,7 @@ func (s *session) onTick() {
 		s.consider(w)
 	}
 	s.breakOffSilent()
-	if !s.overAt.IsZero() && now.Sub(s.overAt) > stragglers {
+	if !s.overAt.IsZero() && now.Sub(latest(s.overAt, s.lastPodAt)) > stragglers {
 		s.cutOff()
 	}
 }
