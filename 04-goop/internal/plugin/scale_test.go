@@ -89,7 +89,7 @@ func TestManyWorkersInLines(t *testing.T) {
 	t.Logf("%d workers, %d MiB of output: %s, %d KiB of memory, at most %d streams at once",
 		manyWorkers, manyWorkers*eachWrites>>20, time.Since(began).Round(time.Millisecond), memory, f.most())
 	g.Expect(p.err.String()).To(BeEmpty())
-	g.Expect(len(lines.lines)).To(Equal(manyWorkers))
+	g.Expect(lines.lines).To(HaveLen(manyWorkers))
 	for name, n := range lines.lines {
 		g.Expect(n).To(Equal(eachWrites/64), name)
 	}
