@@ -3,8 +3,9 @@
 # Otherwise, on Debian and Ubuntu and as root, Docker is installed from the distribution's packages
 # and started, with or without an init system.
 #
-# usage: engine.sh [start|stop]     stop ends only a daemon that this script started
+# usage: engine.sh [start|stop|pid]     stop ends only a daemon that this script started; pid prints its number, if it runs
 set -euo pipefail
+unset CDPATH
 
 harness=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../shared/config/harness.env
@@ -33,6 +34,15 @@ answers() {
   else
     return 1
   fi
+}
+
+# may_be_used fails where an engine is up and answers others: to install one would be of no use.
+may_be_used() {
+  local said
+  said=$(timeout 10 docker version 2>&1 >/dev/null) || true
+  grep -qiE 'permission denied.*connect|connect.*permission denied' <<<"$said" || return 0
+  say "$said"
+  fail "an engine is up, but you may not use it: add yourself to group docker (sudo usermod -aG docker \$USER, then log in again), or go on without one with CLUSTER=embedded"
 }
 
 require_debian_root() {
@@ -73,7 +83,7 @@ apt_install() {
   say "installing $*: took $((SECONDS - start))s"
 }
 
-# lacks_capabilities tells whether the bounding set misses any capability that the kernel knows.
+# lacks_capabilities reports whether the bounding set misses any capability that the kernel knows.
 lacks_capabilities() {
   local bounding known
   bounding=$((16#$(sed -n 's/^CapBnd:[[:space:]]*//p' /proc/self/status)))
@@ -86,7 +96,7 @@ lacks_capabilities() {
 # node is a privileged container.
 configure_capabilities() {
   lacks_capabilities || return 0
-  (cd "$harness/shared" && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$temp/capped-runc" ./cmd/capped-runc)
+  (cd "$harness/shared" && GOWORK=off CGO_ENABLED=0 go build -buildvcs=false -o "$temp/capped-runc" ./cmd/capped-runc)
   install -D -m 0755 "$temp/capped-runc" "$runtime"
   if [[ ! -e $daemon_json ]]; then
     mkdir -p "$(dirname "$daemon_json")"
@@ -116,17 +126,22 @@ start_daemon() {
     return
   fi
   say "starting dockerd, log in $log_file"
-  # A daemon that was killed leaves its pid file, and dockerd then refuses to start if the number
+  # A daemon that was killed leaves its pid file, and dockerd then fails to start if the number
   # belongs to some other process by now.
   if [[ -e /run/docker.pid ]] && ! is_dockerd "$(cat /run/docker.pid)"; then
     rm -f /run/docker.pid
+  fi
+  # Likewise the containerd that dockerd starts: for a number that some process has, dockerd waits for it in vain.
+  local containerd=/run/docker/containerd/containerd.pid
+  if [[ -e $containerd && $(cat "/proc/$(cat $containerd)/comm" 2>/dev/null) != containerd ]]; then
+    rm -f $containerd
   fi
   # Its own session: Ctrl-C in the terminal that started it must not end it. Descriptor 9 is the lock.
   setsid dockerd >"$log_file" 2>&1 </dev/null 9>&- &
   echo $! >"$pid_file"
 }
 
-# is_dockerd tells whether a process id belongs to a running dockerd: numbers are used again.
+# is_dockerd reports whether a process id belongs to a running dockerd: numbers are used again.
 is_dockerd() { [[ -r /proc/$1/comm && $(cat "/proc/$1/comm") == dockerd ]]; }
 
 wait_until_up() {
@@ -147,13 +162,14 @@ start() {
     say "the engine is up ($name)"
     return
   fi
+  may_be_used
   require_debian_root
   exec 9>"/run/$HARNESS_NAME-engine.lock"
   flock --nonblock 9 || {
     say "waiting for another process that is starting the engine"
     flock 9
   }
-  if name=$(answers); then # whoever held the lock has started it
+  if name=$(answers); then # the process that held the lock has started it
     say "the engine is up ($name)"
     return
   fi
@@ -189,5 +205,6 @@ stop() {
 case "${1:-start}" in
   start) start ;;
   stop) stop ;;
-  *) fail "usage: engine.sh [start|stop]" ;;
+  pid) [[ ! -e $pid_file ]] || ! is_dockerd "$(cat "$pid_file")" || cat "$pid_file" ;;
+  *) fail "usage: engine.sh [start|stop|pid]" ;;
 esac

@@ -3,7 +3,10 @@
 # output; progress goes to standard error. The pinned upstream image where it is here or can be pulled;
 # else one of the same shape, built from the Go module proxy and Debian's packages (Linux, root, Debian
 # or Ubuntu). It is kept by the hash of what it is made of.
+#
+# usage: node-image.sh [present]     present makes none: it fails where there is none
 set -euo pipefail
+unset CDPATH
 
 harness=$(cd "$(dirname "$0")/.." && pwd)
 parts=$harness/scripts/node-image
@@ -62,8 +65,13 @@ inputs() {
 
 pull() {
   say "==> pulling $KIND_NODE_IMAGE"
-  local begin=$SECONDS
-  if timeout 1200 "$engine" pull --quiet "$KIND_NODE_IMAGE" >&2; then
+  local begin=$SECONDS code=0
+  # Beside the script, which would act on Ctrl-C only after it: timeout keeps the signals of the terminal from what it runs.
+  trap 'kill "${!-}" 2>/dev/null || true; exit 130' INT TERM
+  timeout 1200 "$engine" pull --quiet "$KIND_NODE_IMAGE" >&2 &
+  wait $! || code=$?
+  trap - INT TERM
+  if ((code == 0)); then
     say "==> pulling $KIND_NODE_IMAGE: took $((SECONDS - begin))s"
   else
     say "==> it cannot be pulled (after $((SECONDS - begin))s): a node image is built instead"
@@ -223,6 +231,8 @@ cleanup() {
     --format '{{.Repository}}:{{.Tag}}')
   # shellcheck disable=SC2086 # one word for each image
   [[ -z $left ]] || "$engine" image rm $left >/dev/null 2>&1 || true
+  # mmdebstrap that was killed leaves its mounts.
+  [[ ! -r /proc/mounts ]] || awk -v work="$work/" 'index($2, work) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r umount
   rm -rf --one-file-system "$work"
 }
 
@@ -238,7 +248,7 @@ build() {
     say "==> waiting for another process that is building the node image"
     flock 9
   }
-  if present "$image"; then # whoever held the lock has built it
+  if present "$image"; then # the process that held the lock has built it
     return
   fi
   local begin=$SECONDS
@@ -266,6 +276,7 @@ fi
 hash=$(inputs | { sha256sum 2>/dev/null || shasum -a 256; })
 image=$HARNESS_NAME/node:$KUBERNETES_VERSION-${hash:0:12}
 if ! present "$image"; then
+  [[ ${1:-} != present ]] || exit 1
   if pull; then
     echo "$KIND_NODE_IMAGE"
     exit

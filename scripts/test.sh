@@ -1,9 +1,16 @@
 #!/bin/sh
-# test.sh STAGE…: the tests of the stages, of the harness and of the scripts; no cluster is needed.
-# All run, also after a failure; the last lines say what failed.
+# test.sh STAGE…: the tests of the stages, the exercises, the harness and the scripts; no cluster is needed.
+# All run, also after a failure; then come the packages that took most CPU time, and the last lines say what failed.
 set -eu
+unset CDPATH
 cd "$(dirname "$0")/.."
 failed=
+# The tests of these stages take long and leave more than a core idle: they run beside all others.
+beside='02-lolcow 03-flux'
+is_beside() { case " $beside " in *" $1 "*) ;; *) return 1 ;; esac }
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+trap 'exit 1' HUP INT PIPE TERM
 
 # run NAME COMMAND…: runs a command and notes a failure.
 run() {
@@ -16,15 +23,63 @@ run() {
 # One set of binaries for all; made or downloaded if this machine has none.
 KUBEBUILDER_ASSETS=${KUBEBUILDER_ASSETS:-$(go -C shared run ./cmd/harness assets)}
 export KUBEBUILDER_ASSETS
+# On a machine that has much else to do an API server needs longer to start than envtest's 20 seconds.
+export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=90s
 
+# Tests that read files outside their module read this too: Go's cache of results sees it, and does not see those files.
+# Where git cannot tell which there are, nothing of theirs is cached.
+if files=$(scripts/files.sh 2>/dev/null); then
+  REPOSITORY_SUM=$(printf '%s\n' "$files" | tr '\n' '\0' | xargs -0 cksum | cksum)
+else
+  REPOSITORY_SUM=$$-$(date +%s)
+fi
+export REPOSITORY_SUM
+
+# In CI, or with CPU=1, the CPU time of each package is measured. Go caches no result then.
+TEST_FLAGS=${TEST_FLAGS:-}
+if [ -n "${CI:-}${CPU:-}" ]; then
+  CPU_TIMES=$temp/cpu-times
+  PATH=$PWD/scripts:$PATH
+  export CPU_TIMES PATH
+  TEST_FLAGS="$TEST_FLAGS -exec=cpu-time.sh"
+fi
+
+test_stage() { "${MAKE:-make}" -C "$1" test TEST_FLAGS="$TEST_FLAGS"; }
+jobs=
 for stage in "$@"; do
-  run "$stage" "${MAKE:-make}" -C "$stage" test
+  if is_beside "$stage"; then
+    echo "==> testing $stage beside the others; its results come last"
+    test_stage "$stage" >"$temp/$stage" 2>&1 &
+    jobs="$jobs $stage:$!"
+  fi
 done
-run shared go -C shared test ./...
-run scripts/docssite go -C scripts/docssite test ./...
-run scripts/docstest go -C scripts/docstest test -count=1 ./...
-run scripts/starter go -C scripts/starter test ./...
-run scripts/tools env GOWORK=off go -C scripts/tools test ./...
+for stage in "$@"; do
+  is_beside "$stage" || run "$stage" test_stage "$stage"
+done
+eval "set -- $TEST_FLAGS" # its quotes mean what they mean in a recipe of make
+run shared go -C shared test "$@" ./...
+for module in */exercises; do
+  run "$module" go -C "$module" test "$@" ./...
+done
+run scripts/docssite go -C scripts/docssite test "$@" ./...
+run scripts/docstest go -C scripts/docstest test "$@" ./...
+run scripts/learn go -C scripts/learn test "$@" ./...
+run scripts/starter go -C scripts/starter test "$@" ./...
+run scripts/tools env GOWORK=off go -C scripts/tools test "$@" ./...
+result() {
+  wait "$2" && code=0 || code=$?
+  cat "$temp/$1"
+  return "$code"
+}
+for job in $jobs; do
+  run "${job%:*}" result "${job%:*}" "${job#*:}"
+done
+
+if [ -n "${CPU_TIMES:-}" ]; then
+  echo '==> CPU seconds of each package, with the processes that its tests waited for'
+  sort -rn "$CPU_TIMES"
+  awk '{ sum += $1 } END { printf "%7.1f  in all\n", sum }' "$CPU_TIMES"
+fi
 
 if [ -n "$failed" ]; then
   echo "failed:$failed" >&2
