@@ -33,7 +33,7 @@ func Dir(parts ...string) (string, error) {
 	return filepath.Join(append([]string{repo, "_artifacts"}, parts...)...), nil
 }
 
-// skipped are resources that a dump leaves out: secrets are nobody's business, endpoints are
+// skipped are resources that a dump leaves out: the content of secrets is not to be shown, endpoints are
 // deprecated and in endpointslices too, and events have a file of their own.
 var skipped = []schema.GroupResource{
 	{Resource: "secrets"},

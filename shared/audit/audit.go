@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -26,7 +27,51 @@ import (
 type Event = auditv1.Event
 
 // Filter says whether an event is wanted.
-type Filter func(*Event) bool
+type Filter struct {
+	wants func(*Event) bool
+	// text, if there is one, is in the JSON of each event that is wanted. A log has hundreds of thousands of events: those
+	// without the text are not parsed, and where the log is in a node they are not transferred.
+	text string
+	// since, if it is there, is the earliest time at which a request that is wanted arrived, as in the log.
+	since string
+}
+
+// Where wants what a function does.
+func Where(wants func(*Event) bool) Filter { return Filter{wants: wants} }
+
+// withText adds to a filter that a field of the JSON has a value.
+func (f Filter) withText(field, value string) Filter {
+	if text, err := json.Marshal(value); err == nil && value != "" {
+		f.text = fmt.Sprintf("%q:%s", field, text)
+	}
+	return f
+}
+
+// arrived comes before the time in the JSON of an event, which is in UTC and has microseconds.
+const arrived = `"requestReceivedTimestamp":"`
+
+// rejects reports whether it can be seen, without parsing it, that an event is not wanted.
+func (f Filter) rejects(line []byte) bool {
+	if !bytes.Contains(line, []byte(f.text)) {
+		return true
+	}
+	if f.since == "" {
+		return false
+	}
+	_, at, found := bytes.Cut(line, []byte(arrived))
+	return found && len(at) >= len(f.since) && string(at[:len(f.since)]) < f.since
+}
+
+// textsOf are the texts that each event has which all filters want.
+func textsOf(filters []Filter) []string {
+	var texts []string
+	for _, f := range filters {
+		if f.text != "" {
+			texts = append(texts, f.text)
+		}
+	}
+	return texts
+}
 
 // flushTimeout bounds the wait for the log to have everything up to now.
 const flushTimeout = 30 * time.Second
@@ -40,7 +85,7 @@ func Read(ctx context.Context, c cluster.Cluster, filters ...Filter) ([]Event, e
 	}
 	var events []Event
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, flushTimeout, true, func(ctx context.Context) (bool, error) {
-		log, err := c.AuditLog(ctx)
+		log, err := open(ctx, c, mark, filters)
 		if err != nil {
 			return false, err
 		}
@@ -53,6 +98,14 @@ func Read(ctx context.Context, c cluster.Cluster, filters ...Filter) ([]Event, e
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
 	return events, nil
+}
+
+// open opens the log, or, if it is in a node, those of its lines that have all texts of the filters, or the mark.
+func open(ctx context.Context, c cluster.Cluster, mark string, filters []Filter) (io.ReadCloser, error) {
+	if remote, ok := c.(cluster.AuditSearcher); ok {
+		return remote.SearchAuditLog(ctx, mark, textsOf(filters))
+	}
+	return c.AuditLog(ctx)
 }
 
 // sendMark sends a request with a name of its own. The API server writes the event of a request
@@ -77,12 +130,14 @@ func sendMark(ctx context.Context, c cluster.Cluster) (string, error) {
 }
 
 // parse reads events up to the mark. Only the last stage of a request counts, except that a watch
-// which goes on has only its first.
+// which goes on has only its first. What is read is not an error before the mark is there: a search in a node may end a
+// line that is being written.
 func parse(log io.Reader, mark string, filters []Filter) (events []Event, found bool, err error) {
+	var broken error
 	seen := map[string]int{}
 	reader := bufio.NewReaderSize(log, 1<<20)
 	for {
-		line, err := reader.ReadBytes('\n')
+		line, err := readLine(reader)
 		if errors.Is(err, io.EOF) {
 			return events, found, nil // what is left has no end yet: it is being written
 		}
@@ -90,11 +145,15 @@ func parse(log io.Reader, mark string, filters []Filter) (events []Event, found 
 			return nil, false, err
 		}
 		if mark != "" && bytes.Contains(line, []byte(mark)) {
-			return events, true, nil
+			return events, true, broken
+		}
+		if slices.ContainsFunc(filters, func(f Filter) bool { return f.rejects(line) }) {
+			continue
 		}
 		event := Event{}
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, false, fmt.Errorf("reading an event: %w", err)
+			broken = fmt.Errorf("reading an event: %w", err)
+			continue
 		}
 		if !matches(&event, filters) {
 			continue
@@ -109,13 +168,24 @@ func parse(log io.Reader, mark string, filters []Filter) (events []Event, found 
 	}
 }
 
+// readLine reads a line, which is valid until the next one is read.
+func readLine(reader *bufio.Reader) ([]byte, error) {
+	line, err := reader.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	begin := bytes.Clone(line)
+	rest, err := reader.ReadBytes('\n')
+	return append(begin, rest...), err
+}
+
 func matches(event *Event, filters []Filter) bool {
-	return !slices.ContainsFunc(filters, func(f Filter) bool { return !f(event) })
+	return !slices.ContainsFunc(filters, func(f Filter) bool { return !f.wants(event) })
 }
 
 // By wants the requests of one user: an Operator's User().
 func By(user string) Filter {
-	return func(e *Event) bool { return e.User.Username == user }
+	return Where(func(e *Event) bool { return e.User.Username == user }).withText("username", user)
 }
 
 // Since wants requests that arrived at or after a moment of the API server's clock, which is this
@@ -123,29 +193,31 @@ func By(user string) Filter {
 func Since(moment time.Time) Filter {
 	// The log has microseconds.
 	moment = moment.Truncate(time.Microsecond)
-	return func(e *Event) bool { return !e.RequestReceivedTimestamp.Time.Before(moment) }
+	f := Where(func(e *Event) bool { return !e.RequestReceivedTimestamp.Time.Before(moment) })
+	f.since = moment.UTC().Format(metav1.RFC3339Micro)
+	return f
 }
 
 // Verbs wants requests with one of these verbs.
 func Verbs(verbs ...string) Filter {
-	return func(e *Event) bool { return slices.Contains(verbs, e.Verb) }
+	return Where(func(e *Event) bool { return slices.Contains(verbs, e.Verb) })
 }
 
 // Resource wants requests for one resource ("deployments") of a group (empty: the core group).
 func Resource(group, resource string) Filter {
-	return func(e *Event) bool {
+	return Where(func(e *Event) bool {
 		return e.ObjectRef != nil && e.ObjectRef.APIGroup == group && e.ObjectRef.Resource == resource
-	}
+	}).withText("resource", resource)
 }
 
 // InNamespace wants requests for objects in one namespace.
 func InNamespace(namespace string) Filter {
-	return func(e *Event) bool { return e.ObjectRef != nil && e.ObjectRef.Namespace == namespace }
+	return Where(func(e *Event) bool { return e.ObjectRef != nil && e.ObjectRef.Namespace == namespace }).withText("namespace", namespace)
 }
 
 // Answered wants requests that were answered with one of these HTTP status codes.
 func Answered(codes ...int32) Filter {
-	return func(e *Event) bool { return e.ResponseStatus != nil && slices.Contains(codes, e.ResponseStatus.Code) }
+	return Where(func(e *Event) bool { return e.ResponseStatus != nil && slices.Contains(codes, e.ResponseStatus.Code) })
 }
 
 // Credential tells the processes of one user apart: it is the id of the token that a request was sent
@@ -157,21 +229,21 @@ func Credential(e *Event) string {
 
 // Not wants what another filter does not.
 func Not(f Filter) Filter {
-	return func(e *Event) bool { return !f(e) }
+	return Where(func(e *Event) bool { return !f.wants(e) })
 }
 
 // Writes wants requests that change objects, whatever the answer. Dry runs change nothing.
 func Writes() Filter {
-	return func(e *Event) bool {
+	return Where(func(e *Event) bool {
 		return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
 			!strings.Contains(e.RequestURI, "dryRun=All")
-	}
+	})
 }
 
 // Budgeted wants requests that count for a write budget: not the leases of leader election, nor
 // events about it, nor the reviews of tokens and access that serve metrics.
 func Budgeted() Filter {
-	return func(e *Event) bool {
+	return Where(func(e *Event) bool {
 		if e.ObjectRef == nil {
 			return false
 		}
@@ -182,5 +254,5 @@ func Budgeted() Filter {
 		// controller-runtime's leader election records its events in the lease's namespace, through
 		// the core group's API or the new one.
 		return e.ObjectRef.Resource != "events" || !isLeaderElection(e)
-	}
+	})
 }

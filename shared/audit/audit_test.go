@@ -1,12 +1,16 @@
 package audit
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/workbook/shared/cluster"
 )
 
 const operatorUser = "system:serviceaccount:lolcow-system:lolcow-controller-manager"
@@ -109,6 +113,55 @@ func TestParseLeavesAnUnfinishedLineForLater(t *testing.T) {
 	events, _, err := parse(strings.NewReader(half), "", []Filter{Verbs("delete")})
 	if err != nil || len(events) != 0 {
 		t.Errorf("got %v, %v, want nothing from half a line", ids(events), err)
+	}
+}
+
+func TestAnEventThatIsNoJSONIsAnErrorBeforeTheMark(t *testing.T) {
+	broken := strings.Replace(log, `"verb":"patch"`, `"verb":"pat`+"\n", 1)
+	if _, found, err := parse(strings.NewReader(broken), "audit-mark-1", nil); err == nil || !found {
+		t.Error("half an event before the mark is no error")
+	}
+	before, _, _ := strings.Cut(broken, "audit-mark-1")
+	if _, found, err := parse(strings.NewReader(before), "audit-mark-1", nil); err != nil || found {
+		t.Errorf("got %v, want to read again until the mark is there", err)
+	}
+}
+
+// Of the lines that have no text of a filter nothing is parsed.
+func TestLinesWithoutTheTextsAreNotParsed(t *testing.T) {
+	rest := strings.ReplaceAll(log, `"namespace":"a"`, `"namespace":"b"`)
+	broken := strings.ReplaceAll(rest, "{", "") + line("12", "ResponseComplete", "delete", "", "services", "a", "moo", "12") + "audit-mark-2\n"
+	for name, filters := range map[string][]Filter{
+		"namespace":          {InNamespace("a")},
+		"user and namespace": {By(operatorUser), InNamespace("a")},
+		"all":                {By(operatorUser), Resource("", "services"), InNamespace("a"), Writes()},
+		"since a moment":     {Since(time.Date(2026, 1, 1, 0, 0, 12, 0, time.UTC))},
+	} {
+		events, found, err := parse(strings.NewReader(broken), "audit-mark-2", filters)
+		if err != nil || !found || !slices.Equal(ids(events), []string{"12"}) {
+			t.Errorf("%s: got %v, %v", name, ids(events), err)
+		}
+	}
+}
+
+// searched is a cluster whose log is searched in a node.
+type searched struct {
+	cluster.Cluster
+	texts []string
+}
+
+func (s *searched) SearchAuditLog(_ context.Context, mark string, texts []string) (io.ReadCloser, error) {
+	s.texts = append(texts, mark)
+	return io.NopCloser(strings.NewReader(log)), nil
+}
+
+func TestALogInANodeIsSearchedThere(t *testing.T) {
+	s := &searched{}
+	if _, err := open(t.Context(), s, "mark", []Filter{Writes(), InNamespace("a"), By(operatorUser)}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{`"namespace":"a"`, `"username":"` + operatorUser + `"`, "mark"}; !slices.Equal(s.texts, want) {
+		t.Errorf("got %q, want %q", s.texts, want)
 	}
 }
 

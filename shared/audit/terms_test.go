@@ -60,10 +60,10 @@ func TestTermsFindTwoWriters(t *testing.T) {
 		want string
 	}{
 		"a writer without a lease":                  {write("c", 1), "c never held the lease"},
-		"a writer whose lease was refused":          {sent("c", "leases", 20, 20.1, 409), ""},
+		"a writer whose lease was rejected":         {sent("c", "leases", 20, 20.1, 409), ""},
 		"a write before the lease is taken":         {write("b", 18), "b wrote before it took the lease"},
 		"a write of the old leader after the new's": {write("a", 19.15), "a still wrote when b took the lease"},
-		"one that was refused, too":                 {sent("a", "deployments", 19.15, 19.16, 409), "a still wrote when b took the lease"},
+		"one that was rejected, too":                {sent("a", "deployments", 19.15, 19.16, 409), "a still wrote when b took the lease"},
 		"one that was under way":                    {sent("a", "deployments", 18, 19.3, 200), "a still wrote when b took the lease"},
 		"a renewal of the old leader":               {lease("a", 19.15), "a still wrote when b took the lease"},
 		"a write with a lease that has run out":     {write("b", 37), "b wrote with a lease that it last renewed at 00:00:21.100"},

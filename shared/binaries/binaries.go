@@ -10,11 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -24,36 +23,48 @@ import (
 
 // Ensure returns a folder that holds every program asked for, and makes those that are missing. It
 // is the same folder for any set of names, as long as the pinned versions and KUBEBUILDER_ASSETS stay
-// the same. Progress goes to out, and so does, once in a process, the reason why a download failed and
-// a build follows. Processes that need the same program at once build it once: the others wait and say
+// the same. Progress goes to out, and so does, once in a process for each place, the reason why nothing
+// can be downloaded from there; a build is the last resort. Processes that need the same program at once build it once: the others wait and say
 // so. It fails for a name that is not in Names, for a download with a wrong checksum, and when a build
 // fails.
 func Ensure(ctx context.Context, out io.Writer, names ...string) (dir string, err error) {
-	cache, err := config.CacheDir()
+	s, err := newStore()
 	if err != nil {
 		return "", err
-	}
-	root := filepath.Join(cache, "binaries", runtime.GOOS+"-"+runtime.GOARCH)
-	s := store{
-		dir: root, assets: os.Getenv("KUBEBUILDER_ASSETS"), components: components(),
-		noDownload: &noDownload, download: download, build: build,
 	}
 	return s.ensure(ctx, out, names...)
 }
 
-// noDownload is set for the life of the process once a download has failed: the reason is reported once,
-// and not waited for again with each program.
-var noDownload atomic.Bool
+// Set returns the folder that Ensure does, and makes no program. Its name tells which programs it is for.
+func Set() (dir string, err error) {
+	s, err := newStore()
+	if err != nil {
+		return "", err
+	}
+	return s.set()
+}
 
 // store is the cache: one file per program and version, and folders of links to them.
 type store struct {
 	dir        string
 	assets     string
 	components map[string]component
-	noDownload *atomic.Bool
-	// download fetches envtestNames into a folder; build makes one component's program there.
-	download func(ctx context.Context, out io.Writer, into string) error
-	build    func(ctx context.Context, out io.Writer, c component, into string) error
+	publishers []*publisher
+	// build makes one component's program in a folder.
+	build func(ctx context.Context, out io.Writer, c component, into string) error
+}
+
+func newStore() (store, error) {
+	cache, err := config.CacheDir()
+	if err != nil {
+		return store{}, err
+	}
+	// A link leads to the same set of programs as what it leads to.
+	cache, err = filepath.EvalSymlinks(cache)
+	return store{
+		dir: filepath.Join(cache, "binaries", runtime.GOOS+"-"+runtime.GOARCH), assets: os.Getenv("KUBEBUILDER_ASSETS"),
+		components: components(), publishers: publishers(), build: build,
+	}, err
 }
 
 func (s store) ensure(ctx context.Context, out io.Writer, names ...string) (string, error) {
@@ -94,11 +105,15 @@ func (s store) set() (string, error) {
 	return dir, nil
 }
 
-// target is the file that a program's name is linked to, whether it is there yet or not.
+// target is the file that a program's name is linked to, whether it is there yet or not. The assets may be a set, which
+// is links: it is the same one.
 func (s store) target(c component) string {
 	if s.assets != "" {
-		if path, err := filepath.Abs(filepath.Join(s.assets, c.name)); err == nil && exists(path) {
-			return path
+		path, err := filepath.EvalSymlinks(filepath.Join(s.assets, c.name))
+		if err == nil && exists(path) {
+			if path, err = filepath.Abs(path); err == nil {
+				return path
+			}
 		}
 	}
 	return s.cached(c)
@@ -121,20 +136,23 @@ func (s store) make(ctx context.Context, out io.Writer, c component) error {
 
 	// The lock makes this name ours alone; what is there was left by a run that was killed.
 	temp := s.cached(c) + ".partial"
-	if err := os.RemoveAll(temp); err != nil {
+	if err := removeAll(temp); err != nil {
 		return fmt.Errorf("removing an unfinished build: %w", err)
 	}
 	if err := os.MkdirAll(temp, 0o755); err != nil {
 		return fmt.Errorf("creating a folder to build in: %w", err)
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = removeAll(temp) }() // the next build removes it, or says why not
 
-	if isEnvtest(c.name) && !s.noDownload.Load() {
-		err := s.download(ctx, out, temp)
-		if err == nil {
-			return s.keep(temp, envtestNames...)
+	for _, p := range s.publishers {
+		if !p.has(c.name) {
+			continue
 		}
-		if err := s.instead(ctx, out, c, err); err != nil {
+		names, err := p.download(ctx, out, c, temp)
+		if err == nil {
+			return s.keep(temp, names...)
+		}
+		if err := p.giveUp(ctx, out, c, err); err != nil {
 			return err
 		}
 	}
@@ -144,31 +162,39 @@ func (s store) make(ctx context.Context, out io.Writer, c component) error {
 	return s.keep(temp, c.name)
 }
 
-// instead reports why a download failed, before a build that takes minutes. It fails where no build may
-// follow: what was altered on its way is an error, and so is the end of ctx.
-func (s store) instead(ctx context.Context, out io.Writer, c component, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	// setup-envtest and the go command word it alike.
-	if strings.Contains(err.Error(), "checksum mismatch") {
-		return fmt.Errorf("downloading %s: %w", c.name, err)
-	}
-	if !s.noDownload.Swap(true) {
-		fmt.Fprintf(out, "==> %s and %s cannot be downloaded, each is built when it is needed: %s\n",
-			strings.Join(envtestNames[:len(envtestNames)-1], ", "), envtestNames[len(envtestNames)-1], oneLine(err))
-	}
-	return nil
-}
-
 // keep moves finished programs from temp to their places in the cache, each at once.
 func (s store) keep(temp string, names ...string) error {
 	for _, name := range names {
-		if err := os.Rename(filepath.Join(temp, name), s.cached(s.components[name])); err != nil {
+		path := filepath.Join(temp, name)
+		if err := flush(path); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+		if err := os.Rename(path, s.cached(s.components[name])); err != nil {
 			return fmt.Errorf("moving %s into the cache: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// flush has the content of a file on disk before its name is: a machine may lose its power.
+func flush(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// removeAll removes a folder that holds read-only ones: a user who is not root can delete nothing in those.
+func removeAll(path string) error {
+	// Whatever cannot be changed or read here, RemoveAll says.
+	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o755)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
 }
 
 func (s store) lock(ctx context.Context, out io.Writer, c component) (unlock func(), err error) {
@@ -199,7 +225,8 @@ func link(target, path string) error {
 	return os.Rename(temp, path)
 }
 
+// exists reports whether there is a program. An empty file is what a machine that lost its power may leave of one.
 func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -20,14 +19,24 @@ import (
 )
 
 // fakeStore is a store with a folder of its own and sources that write a word instead of a program.
-func fakeStore(t *testing.T) *store {
-	t.Helper()
-	s := &store{dir: t.TempDir(), components: components(), noDownload: &atomic.Bool{}}
-	s.download = func(context.Context, io.Writer, string) error { return errors.New("no network") }
+func fakeStore(tb testing.TB) *store {
+	tb.Helper()
+	s := &store{dir: tb.TempDir(), components: components()}
+	s.publish(func(context.Context, string) error { return errors.New("no network") })
 	s.build = func(_ context.Context, _ io.Writer, c component, into string) error {
 		return os.WriteFile(filepath.Join(into, c.name), []byte("built"), 0o755)
 	}
 	return s
+}
+
+// publish has what an archive holds downloaded by a function.
+func (s *store) publish(download func(ctx context.Context, into string) error) {
+	s.publishers = []*publisher{{
+		what: "etcd, kube-apiserver and kubectl", programs: envtestNames,
+		download: func(ctx context.Context, _ io.Writer, _ component, into string) ([]string, error) {
+			return envtestNames, download(ctx, into)
+		},
+	}}
 }
 
 func contents(g Gomega, dir, name string) string {
@@ -65,7 +74,7 @@ func TestTheCacheIsUsedBeforeAnyOtherSource(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	fails := errors.New("asked for a program that is cached")
-	s.download = func(context.Context, io.Writer, string) error { return fails }
+	s.publish(func(context.Context, string) error { return fails })
 	s.build = func(context.Context, io.Writer, component, string) error { return fails }
 	_, err = s.ensure(t.Context(), io.Discard, "etcd", "kwok")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -75,7 +84,7 @@ func TestADownloadGivesAllThreeAndNothingElse(t *testing.T) {
 	g := NewWithT(t)
 	s := fakeStore(t)
 	downloads := 0
-	s.download = func(_ context.Context, _ io.Writer, into string) error {
+	s.publish(func(_ context.Context, into string) error {
 		downloads++
 		for _, name := range envtestNames {
 			if err := os.WriteFile(filepath.Join(into, name), []byte("downloaded"), 0o755); err != nil {
@@ -83,7 +92,7 @@ func TestADownloadGivesAllThreeAndNothingElse(t *testing.T) {
 			}
 		}
 		return nil
-	}
+	})
 	dir, err := s.ensure(t.Context(), io.Discard, "etcd", "kube-apiserver", "kubectl", "kube-scheduler")
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, name := range envtestNames {
@@ -97,17 +106,17 @@ func TestAFailedDownloadIsReportedOnceWithItsReason(t *testing.T) {
 	g := NewWithT(t)
 	s := fakeStore(t)
 	tries := 0
-	s.download = func(context.Context, io.Writer, string) error {
+	s.publish(func(context.Context, string) error {
 		tries++
 		return errors.New("exit status 1: go: downloading example.com/tool v1.0.0\nunable to request the index: no such host\nexit status 2")
-	}
+	})
 	var said bytes.Buffer
 	_, err := s.ensure(t.Context(), &said, "kwok", "etcd", "kube-apiserver")
 	g.Expect(err).NotTo(HaveOccurred())
 	dir, err := s.ensure(t.Context(), &said, "kubectl")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(contents(g, dir, "kubectl")).To(Equal("built"))
-	g.Expect(said.String()).To(Equal("==> etcd, kube-apiserver and kubectl cannot be downloaded, each is built when it is needed: " +
+	g.Expect(said.String()).To(Equal("==> etcd, kube-apiserver and kubectl cannot be downloaded: " +
 		"unable to request the index: no such host\n"))
 	g.Expect(tries).To(Equal(1), "downloads tried in one run")
 }
@@ -116,9 +125,9 @@ func TestAFailedDownloadIsReportedOnceWithItsReason(t *testing.T) {
 func TestAWrongChecksumIsAnError(t *testing.T) {
 	g := NewWithT(t)
 	s := fakeStore(t)
-	s.download = func(context.Context, io.Writer, string) error {
+	s.publish(func(context.Context, string) error {
 		return fmt.Errorf("running setup-envtest: %w", errors.New("unable to download requested version: checksum mismatch for envtest.tar.gz: 12 (computed) != 34 (reported)"))
-	}
+	})
 	var said bytes.Buffer
 	_, err := s.ensure(t.Context(), &said, "etcd")
 	g.Expect(err).To(MatchError(And(ContainSubstring("downloading etcd"), ContainSubstring("12 (computed) != 34 (reported)"))))
@@ -129,10 +138,10 @@ func TestAnInterruptedDownloadIsNotFollowedByABuild(t *testing.T) {
 	g := NewWithT(t)
 	s := fakeStore(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.download = func(context.Context, io.Writer, string) error {
+	s.publish(func(context.Context, string) error {
 		cancel()
 		return errors.New("signal: interrupt")
-	}
+	})
 	var said bytes.Buffer
 	_, err := s.ensure(ctx, &said, "etcd")
 	g.Expect(err).To(MatchError(context.Canceled))

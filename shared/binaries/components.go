@@ -23,9 +23,6 @@ type component struct {
 	note string
 }
 
-// envtestNames are what `setup-envtest` downloads, all in one archive.
-var envtestNames = []string{"etcd", "kube-apiserver", "kubectl"}
-
 // components returns every program the harness can provide, by name.
 func components() map[string]component {
 	out := map[string]component{}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,20 +14,25 @@ func TestChoose(t *testing.T) {
 	for name, test := range map[string]struct {
 		wish      string
 		engine    error
+		up        []Kind
 		want      Kind
 		wantError string
 	}{
-		"kind by what the machine has":     {"", nil, KindKind, ""},
-		"embedded by what it lacks":        {"", engine.ErrNone, KindEmbedded, ""},
-		"a broken engine is not a lack":    {"", broken, "", "on fire"},
-		"kind by hand":                     {"kind", nil, KindKind, ""},
-		"kind by hand without an engine":   {"kind", engine.ErrNone, "", "make engine"},
-		"embedded by hand with an engine":  {"embedded", nil, KindEmbedded, ""},
-		"an unknown kind":                  {"k3s", nil, "", "CLUSTER=k3s is unknown"},
-		"foreign is not a kind to ask for": {"foreign", nil, "", "unknown"},
+		"kind by what the machine has":      {"", nil, nil, KindKind, ""},
+		"embedded by what it lacks":         {"", engine.ErrNone, nil, KindEmbedded, ""},
+		"embedded if it is up":              {"", nil, []Kind{KindEmbedded}, KindEmbedded, ""},
+		"kind if both are up":               {"", nil, []Kind{KindEmbedded, KindKind}, KindKind, ""},
+		"kind by hand beside embedded":      {"kind", nil, []Kind{KindEmbedded}, KindKind, ""},
+		"an engine for others is no lack":   {"", engine.ErrDenied, nil, "", "usermod"},
+		"a broken engine is not a lack":     {"", broken, nil, "", "on fire"},
+		"kind by hand":                      {"kind", nil, nil, KindKind, ""},
+		"kind by hand without an engine":    {"kind", engine.ErrNone, nil, "", "make engine"},
+		"embedded by hand with an engine":   {"embedded", nil, nil, KindEmbedded, ""},
+		"an unknown kind":                   {"k3s", nil, nil, "", "CLUSTER=k3s is unknown"},
+		"external is not a kind to ask for": {"external", nil, nil, "", "unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := choose(test.wish, func() error { return test.engine })
+			got, err := choose(test.wish, func() error { return test.engine }, func(kind Kind) bool { return slices.Contains(test.up, kind) })
 			if test.wantError == "" && err != nil {
 				t.Fatalf("unexpected error: %v", err)
 			}

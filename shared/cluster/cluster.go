@@ -23,8 +23,8 @@ const (
 	KindKind Kind = "kind"
 	// KindEmbedded is a control plane of local processes, with nodes and pods that are simulated.
 	KindEmbedded Kind = "embedded"
-	// KindForeign is a cluster that the harness did not make and was told to use by ALLOW_CONTEXT.
-	KindForeign Kind = "foreign"
+	// KindExternal is a cluster that the harness did not make and was told to use by ALLOW_CONTEXT.
+	KindExternal Kind = "external"
 )
 
 // Node is one machine of a cluster.
@@ -45,7 +45,7 @@ type Cluster interface {
 	Kubeconfig() string
 	// RESTConfig leads to the cluster as its administrator.
 	RESTConfig() (*rest.Config, error)
-	// RunsContainers tells whether pods are more than objects here: logs, HTTP, images.
+	// RunsContainers reports whether pods are more than objects here: logs, HTTP, images.
 	RunsContainers() bool
 	// Nodes are the nodes that can run pods of users.
 	Nodes(ctx context.Context) ([]Node, error)
@@ -59,6 +59,12 @@ type Cluster interface {
 	Close(ctx context.Context) error
 }
 
+// AuditSearcher is a Cluster whose audit log is searched where it is: it may be hundreds of megabytes.
+type AuditSearcher interface {
+	// SearchAuditLog opens the lines of the audit log that have the mark, or all of the texts, in their order.
+	SearchAuditLog(ctx context.Context, mark string, texts []string) (io.ReadCloser, error)
+}
+
 // Options say what Ensure shall do if it has to make the cluster.
 type Options struct {
 	// Kind of the cluster. Empty: what Choose says.
@@ -70,16 +76,22 @@ type Options struct {
 	Supervisor []string
 }
 
-// Choose says which kind of cluster to use: what CLUSTER asks for, else kind if a container engine
-// answers, else embedded. It fails for another value, and for CLUSTER=kind without an engine.
-func Choose(ctx context.Context) (Kind, error) {
-	return choose(os.Getenv("CLUSTER"), func() error {
+// Choose says which kind of cluster to use for a name (empty: what Name says): what CLUSTER asks for, else
+// embedded if only that one is up, else kind if a container engine answers, else embedded. It fails for another
+// value, for CLUSTER=kind without an engine, and where an engine is there that this user may not use.
+func Choose(ctx context.Context, name string) (Kind, error) {
+	findEngine := func() error {
 		_, err := engine.Find(ctx)
 		return err
-	})
+	}
+	isUp := func(kind Kind) bool {
+		_, err := Find(ctx, Options{Kind: kind, Name: name})
+		return err == nil
+	}
+	return choose(os.Getenv("CLUSTER"), findEngine, isUp)
 }
 
-func choose(wish string, findEngine func() error) (Kind, error) {
+func choose(wish string, findEngine func() error, isUp func(Kind) bool) (Kind, error) {
 	switch Kind(wish) {
 	case KindEmbedded:
 		return KindEmbedded, nil
@@ -90,18 +102,24 @@ func choose(wish string, findEngine func() error) (Kind, error) {
 		return KindKind, nil
 	case "":
 		err := findEngine()
-		if errors.Is(err, engine.ErrNone) {
+		// One that was brought up by hand is meant by what follows: a second cluster would be a surprise.
+		if errors.Is(err, engine.ErrNone) || err == nil && isUp(KindEmbedded) && !isUp(KindKind) {
 			return KindEmbedded, nil
 		}
 		return KindKind, err
 	default:
-		return "", fmt.Errorf("CLUSTER=%s is unknown: use kind, embedded, or leave it out", wish)
+		return "", unknownKind(Kind(wish))
 	}
+}
+
+func unknownKind(wish Kind) error {
+	return fmt.Errorf("CLUSTER=%s is unknown: use kind, embedded, or leave it out", wish)
 }
 
 // Ensure returns a cluster that is complete and answers. One that is there and healthy is used as
 // it is; one that is half-made, does not answer or was made from another configuration is replaced,
-// after saying so. Progress goes to out. The caller holds the lock (see Lock).
+// after saying so. It fails for a kind cluster that the harness did not make. Progress goes to out. The caller holds the
+// lock (see Lock).
 func Ensure(ctx context.Context, out io.Writer, o Options) (c Cluster, created bool, err error) {
 	if o, err = o.complete(ctx); err != nil {
 		return nil, false, err
@@ -113,20 +131,21 @@ func Ensure(ctx context.Context, out io.Writer, o Options) (c Cluster, created b
 }
 
 // Find returns the cluster that is there and healthy, and ErrNotUp if none is. It does not look at the
-// node image, which may take minutes to get; Ensure does.
+// node image, which may take minutes to get; Ensure does. Nor does it change where kubectl goes, as Ensure does.
 func Find(ctx context.Context, o Options) (Cluster, error) {
 	o, err := o.complete(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if o.Kind == KindEmbedded {
-		return findEmbedded(ctx, o.Name)
+		return findEmbedded(ctx, o.Name, false)
 	}
 	return findKind(ctx, io.Discard, o.Name, nil)
 }
 
-// Delete ends everything of both kinds that has this name: containers, processes, state, and the
-// entries in the kubeconfig. It says what it ends and is content if there is nothing.
+// Delete ends everything that has this name, of both kinds or of the one that CLUSTER asks for: containers, processes,
+// state, and the entries in the kubeconfig. It says what it ends and is content if there is nothing. It fails for a kind
+// cluster that the harness did not make, and where one was made and no engine can be asked for it.
 func Delete(ctx context.Context, out io.Writer, name string) error {
 	if name == "" {
 		name = Name()
@@ -134,7 +153,17 @@ func Delete(ctx context.Context, out io.Writer, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return errors.Join(deleteKind(ctx, out, name), deleteEmbedded(ctx, out, name))
+	wish := Kind(os.Getenv("CLUSTER"))
+	switch wish {
+	case "":
+		return errors.Join(deleteKind(ctx, out, name, false), deleteEmbedded(ctx, out, name))
+	case KindKind:
+		return deleteKind(ctx, out, name, true)
+	case KindEmbedded:
+		return deleteEmbedded(ctx, out, name)
+	default:
+		return unknownKind(wish)
+	}
 }
 
 func (o Options) complete(ctx context.Context) (Options, error) {
@@ -145,7 +174,7 @@ func (o Options) complete(ctx context.Context) (Options, error) {
 		return o, err
 	}
 	if o.Kind == "" {
-		kind, err := Choose(ctx)
+		kind, err := Choose(ctx, o.Name)
 		if err != nil {
 			return o, err
 		}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,11 +20,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/workbook/shared/binaries"
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/proc"
 	"example.com/workbook/shared/step"
 )
 
-// embedded is a control plane of local processes that somebody started: this process or another.
+// embedded is a control plane of local processes, started by this process or another.
 type embedded struct {
 	name       string
 	kubeconfig string
@@ -55,21 +58,24 @@ func (e *embedded) LoadImages(context.Context, ...string) (bool, error) {
 
 // AuditLog joins the files that the API server rotated away and the present one, oldest first.
 func (e *embedded) AuditLog(context.Context) (io.ReadCloser, error) {
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(e.layout.auditLog()), "audit*.log"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("reading the audit log: none in %s (%w)", filepath.Dir(e.layout.auditLog()), errors.Join(err, os.ErrNotExist))
-	}
-	slices.Sort(files) // audit-<time>.log sorts before audit.log
+	dir := filepath.Dir(e.layout.auditLog())
+	entries, err := os.ReadDir(dir) // sorted: audit-<time>.log comes before audit.log
 	var readers []io.Reader
 	var closers multiCloser
-	for _, path := range files {
-		f, err := os.Open(path)
+	for _, entry := range entries {
+		if ok, _ := filepath.Match("audit*.log", entry.Name()); !ok {
+			continue
+		}
+		f, err := os.Open(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			_ = closers.Close()
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
 		readers = append(readers, f)
 		closers = append(closers, f)
+	}
+	if len(closers) == 0 {
+		return nil, fmt.Errorf("reading the audit log: none in %s (%w)", dir, errors.Join(err, os.ErrNotExist))
 	}
 	return struct {
 		io.Reader
@@ -94,8 +100,9 @@ func (e *embedded) Close(ctx context.Context) error {
 	return endEmbedded(ctx, io.Discard, e.name)
 }
 
-// findEmbedded returns the cluster if it is complete, all its processes run and it answers.
-func findEmbedded(ctx context.Context, name string) (*embedded, error) {
+// findEmbedded returns the cluster if it is complete, all its processes run and it answers. current says whether its
+// context becomes the current one.
+func findEmbedded(ctx context.Context, name string, current bool) (*embedded, error) {
 	l, err := embeddedLayout(name)
 	if err != nil {
 		return nil, err
@@ -107,8 +114,14 @@ func findEmbedded(ctx context.Context, name string) (*embedded, error) {
 	if s == nil {
 		return nil, &notUp{}
 	}
+	hash, err := embeddedHash()
+	if err != nil {
+		return nil, err
+	}
 	dead := slices.DeleteFunc(append([]proc.Process{s.Owner}, s.Processes...), func(p proc.Process) bool { return p.Alive(ctx) })
 	switch {
+	case ctx.Err() != nil: // where the process table is read by another program, all seem to be dead
+		return nil, context.Cause(ctx)
 	case len(dead) == len(s.Processes)+1:
 		return nil, &notUp{"the remains of one whose processes are all gone"}
 	case slices.Contains(dead, s.Owner):
@@ -117,7 +130,7 @@ func findEmbedded(ctx context.Context, name string) (*embedded, error) {
 		return nil, &notUp{fmt.Sprintf("one that lost %s (pid %d)", dead[0].Name, dead[0].PID)}
 	case !s.Ready:
 		return nil, &notUp{"one that was never completed"}
-	case s.Hash != embeddedHash():
+	case s.Hash != hash:
 		return nil, &notUp{"one that was made with another version or configuration"}
 	}
 
@@ -126,10 +139,13 @@ func findEmbedded(ctx context.Context, name string) (*embedded, error) {
 	if err != nil {
 		return nil, &notUp{"one whose kubeconfig cannot be read: " + err.Error()}
 	}
-	if e.kubeconfig, err = addContext(from); err != nil {
+	if e.kubeconfig, err = addContext(from, current); err != nil {
 		return nil, err
 	}
 	if err := answers(ctx, e); err != nil {
+		if ctx.Err() != nil { // Ctrl-C is no sign of a cluster that has to be replaced
+			return nil, context.Cause(ctx)
+		}
 		return nil, &notUp{"one that does not answer: " + err.Error()}
 	}
 	return e, nil
@@ -137,7 +153,7 @@ func findEmbedded(ctx context.Context, name string) (*embedded, error) {
 
 // ensureEmbedded uses, repairs or makes an embedded cluster.
 func ensureEmbedded(ctx context.Context, out io.Writer, o Options) (Cluster, bool, error) {
-	e, err := findEmbedded(ctx, o.Name)
+	e, err := findEmbedded(ctx, o.Name, true)
 	if err == nil {
 		return e, false, nil
 	}
@@ -149,9 +165,11 @@ func ensureEmbedded(ctx context.Context, out io.Writer, o Options) (Cluster, boo
 		return nil, false, err
 	}
 	// Before anything is timed or detached: this may take minutes, once.
-	if _, err := binaries.Ensure(ctx, out, componentNames...); err != nil {
+	dir, err := binaries.Ensure(ctx, out, componentNames...)
+	if err != nil {
 		return nil, false, err
 	}
+	sayVersion(ctx, out, dir)
 
 	err = step.Run(ctx, out, "starting the embedded cluster "+o.Name, func(ctx context.Context) error {
 		if len(o.Supervisor) > 0 {
@@ -164,11 +182,21 @@ func ensureEmbedded(ctx context.Context, out io.Writer, o Options) (Cluster, boo
 		cleanup := context.WithoutCancel(ctx)
 		return nil, false, errors.Join(err, endEmbedded(cleanup, out, o.Name))
 	}
-	if e, err = findEmbedded(ctx, o.Name); err != nil {
+	if e, err = findEmbedded(ctx, o.Name, true); err != nil {
 		return nil, false, fmt.Errorf("starting the embedded cluster %s: %w", o.Name, err)
 	}
 	e.own = len(o.Supervisor) == 0
 	return e, true, nil
+}
+
+// sayVersion says if the API server is of another version than the harness is made for: one in KUBEBUILDER_ASSETS may be
+// of any.
+func sayVersion(ctx context.Context, out io.Writer, dir string) {
+	said, err := exec.CommandContext(ctx, filepath.Join(dir, "kube-apiserver"), "--version").Output()
+	found, want := strings.TrimSpace(string(said)), "Kubernetes "+config.Get("KUBERNETES_VERSION")
+	if err == nil && found != want {
+		fmt.Fprintf(out, "==> the API server in KUBEBUILDER_ASSETS is %s, and the harness is made for %s: unset KUBEBUILDER_ASSETS for that one\n", found, want)
+	}
 }
 
 // endEmbedded ends whatever the state on disk names, in good health or not, and forgets it.
@@ -179,7 +207,7 @@ func endEmbedded(ctx context.Context, out io.Writer, name string) error {
 	}
 	s, err := l.read()
 	if err != nil {
-		// Nothing can be ended that is not known; the file is in the way of a new start.
+		// The file is in the way of a new start.
 		fmt.Fprintf(out, "==> removing %s: %v\n", l.state(), err)
 	}
 	if s == nil {
@@ -193,7 +221,7 @@ func deleteEmbedded(ctx context.Context, out io.Writer, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(l.dir); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(l.dir); errors.Is(err, os.ErrNotExist) && len(l.remains(ctx)) == 0 {
 		return nil
 	}
 	return step.Run(ctx, out, "ending the embedded cluster "+name, func(ctx context.Context) error {

@@ -147,7 +147,7 @@ func nodeReady(node corev1.Node) bool {
 }
 
 // poll asks until the answer is yes or ctx ends. An error is taken for a no: right after a start
-// the API server refuses now and then. The last one is reported.
+// the API server rejects now and then. The last one is reported.
 func poll(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {

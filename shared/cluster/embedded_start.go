@@ -38,7 +38,7 @@ func isComponent(name string) bool {
 var auditPolicy []byte
 
 // admissionPlugins are switched on in addition to Kubernetes' defaults, on both kinds of cluster.
-// The second refuses an owner reference with blockOwnerDeletion to whoever may not update the
+// The second rejects an owner reference with blockOwnerDeletion from a user who may not update the
 // owner's finalizers, as OpenShift does: an operator that lacks the permission fails here too.
 const admissionPlugins = "NodeRestriction,OwnerReferencesPermissionEnforcement"
 
@@ -71,15 +71,20 @@ func startEmbedded(ctx context.Context, out io.Writer, name string) error {
 			return fmt.Errorf("creating %s: %w", path, err)
 		}
 	}
-	recorder, err := newRecorder(ctx, l, embeddedHash())
+	hash, err := embeddedHash()
+	if err != nil {
+		return err
+	}
+	recorder, err := newRecorder(ctx, l, hash)
 	if err != nil {
 		return err
 	}
 	defer recorder.stop()
 
 	p := &plane{layout: l, context: ContextName(KindEmbedded, name), binaries: dir}
+	installCRDs := func(ctx context.Context) error { return p.installCRDs(ctx, out) }
 	for _, start := range []func(context.Context) error{
-		p.startEtcd, p.startAPIServer, p.writeKubeconfig, p.startControllerManager, p.startScheduler, p.startKwok,
+		p.startEtcd, p.startAPIServer, p.writeKubeconfig, installCRDs, p.startControllerManager, p.startScheduler, p.startKwok,
 	} {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -147,7 +152,7 @@ func (p *plane) startAPIServer(context.Context) error {
 		}
 		args.Set("audit-policy-file", policy)
 		args.Set("audit-log-path", p.layout.auditLog())
-		// envtest switches this plugin off because nobody makes the default ServiceAccounts there. Here
+		// envtest switches this plugin off because no controller makes the default ServiceAccounts there. Here
 		// the controller manager does.
 		args.Set("disable-admission-plugins", "")
 		if err := p.APIServer.Start(); err != nil {
@@ -157,14 +162,22 @@ func (p *plane) startAPIServer(context.Context) error {
 	})
 }
 
+// NodePortsVariable names the variable of the environment that says which node ports an embedded cluster has, as in
+// --service-node-port-range of the API server: a benchmark makes more Services than the default has room for.
+const NodePortsVariable = "NODE_PORTS"
+
 func apiServerFlags() map[string]string {
-	return map[string]string{
+	flags := map[string]string{
 		"enable-admission-plugins": admissionPlugins,
 		"audit-log-maxsize":        auditMaxSize,
 		"audit-log-maxbackup":      auditMaxBackup,
 		// envtest's default has room for 254 Services; the benchmark makes a thousand.
 		"service-cluster-ip-range": "10.96.0.0/16",
 	}
+	if ports := os.Getenv(NodePortsVariable); ports != "" {
+		flags["service-node-port-range"] = ports
+	}
+	return flags
 }
 
 // writeKubeconfig makes the administrator's kubeconfig, and the CA's certificate for the others.
@@ -260,8 +273,12 @@ func (p *plane) log(name string) (*os.File, error) {
 }
 
 // embeddedHash changes with everything that a cluster is made from, so that one from an older
-// checkout is replaced and not trusted.
-func embeddedHash() string {
-	return hash(config.Get("KUBERNETES_VERSION"), config.Get("ETCD_VERSION"), config.Get("KWOK_VERSION"),
-		string(auditPolicy), fmt.Sprint(apiServerFlags()), nodeGrace, ManualPodAnnotation, ManualNodeLabel, manualPolicy)
+// checkout, or of other programs, is replaced and not trusted.
+func embeddedHash() (string, error) {
+	programs, err := binaries.Set()
+	if err != nil {
+		return "", err
+	}
+	return hash(filepath.Base(programs), config.Get("KUBERNETES_VERSION"), config.Get("ETCD_VERSION"), config.Get("KWOK_VERSION"),
+		string(auditPolicy), fmt.Sprint(apiServerFlags()), nodeGrace, ManualPodAnnotation, ManualNodeLabel, manualPolicy), nil
 }

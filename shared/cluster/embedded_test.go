@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,7 +52,9 @@ func TestEmbedded(t *testing.T) {
 	}
 	t.Setenv("KUBEBUILDER_ASSETS", dir)
 	t.Setenv("HARNESS_CACHE", t.TempDir())
-	inRepository(t)
+	repo := inRepository(t)
+	addStage(t, filepath.Join(repo, "05-teapot"), teapots)
+	addStage(t, filepath.Join(repo, "06-broken"), "kind: [")
 	name := fmt.Sprintf("test-%d", os.Getpid())
 	t.Cleanup(func() {
 		if err := deleteEmbedded(context.Background(), io.Discard, name); err != nil {
@@ -120,6 +123,8 @@ func (e embeddedTest) comesUpAndIsReused() {
 		e.t.Fatal("there was nothing to reuse")
 	}
 	e.t.Logf("up after %s", time.Since(began).Round(time.Millisecond))
+	e.collectsGarbageAtOnce(c)
+	e.saysWhichCRDsAreNotInstalled()
 	e.runsPods(c)
 	if _, created, said := e.ensure(true); created || said != "" {
 		e.t.Errorf("a healthy cluster was not reused: %s", said)
@@ -169,7 +174,7 @@ func (e embeddedTest) runsPods(c Cluster) {
 	}
 }
 
-// manualPods tells whether the pods that are left to the test are on nodes. They must not have got any further.
+// manualPods reports whether the pods that are left to the test are on nodes. They must not have got any further.
 func (e embeddedTest) manualPods(clients kubernetes.Interface) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		pods, err := clients.CoreV1().Pods("manual").List(ctx, metav1.ListOptions{})

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
@@ -67,6 +68,31 @@ func (k *kindCluster) AuditLog(ctx context.Context) (io.ReadCloser, error) {
 	return io.NopCloser(&text), nil
 }
 
+// SearchAuditLog implements AuditSearcher.
+func (k *kindCluster) SearchAuditLog(ctx context.Context, mark string, texts []string) (io.ReadCloser, error) {
+	node, err := k.controlPlane()
+	if err != nil {
+		return nil, err
+	}
+	var found, stderr bytes.Buffer
+	arguments := append([]string{"-c", searchScript(len(texts)), "sh", mark}, texts...)
+	if err := node.CommandContext(ctx, "sh", arguments...).SetStdout(&found).SetStderr(&stderr).Run(); err != nil {
+		return nil, fmt.Errorf("searching the audit log: %w: %s", err, stderr.String())
+	}
+	return io.NopCloser(&found), nil
+}
+
+// searchScript prints the lines of the audit log that have the first argument, or all of the n others.
+func searchScript(n int) string {
+	var script strings.Builder
+	fmt.Fprintf(&script, "cat %s/audit*.log", auditLogDir)
+	for i := range n {
+		fmt.Fprintf(&script, ` | grep -F -e "$1" -e "$%d"`, i+2)
+	}
+	// grep ends with 1 if there is no such line.
+	return script.String() + " || test $? = 1"
+}
+
 func (k *kindCluster) controlPlane() (nodes.Node, error) {
 	all, err := k.provider.ListInternalNodes(k.name)
 	if err != nil {
@@ -98,7 +124,7 @@ func newKind(ctx context.Context, out io.Writer, name string) (*kindCluster, err
 }
 
 // findKind returns the cluster if it is complete, made from the present configuration and node image,
-// and answers. Getting the node image may take long; without image any will do.
+// and answers. Getting the node image may take long; without image any will do, and the current context stays.
 func findKind(ctx context.Context, out io.Writer, name string, image func() (string, error)) (*kindCluster, error) {
 	k, err := newKind(ctx, out, name)
 	if err != nil {
@@ -111,7 +137,10 @@ func findKind(ctx context.Context, out io.Writer, name string, image func() (str
 	if !slices.Contains(names, name) {
 		return nil, &notUp{}
 	}
-	marker, err := k.check(ctx)
+	if err := k.checkOwn(ctx); err != nil {
+		return nil, err
+	}
+	marker, err := k.check(ctx, image != nil)
 	if err != nil || image == nil {
 		return k, err
 	}
@@ -125,11 +154,29 @@ func findKind(ctx context.Context, out io.Writer, name string, image func() (str
 	return k, nil
 }
 
+// writeContext has the repository's kubeconfig lead to the cluster, as its current context or beside that. Only what the
+// cluster lacks is ErrNotUp.
+func (k *kindCluster) writeContext(current bool) error {
+	text, err := k.provider.KubeConfig(k.name, false)
+	if err != nil {
+		return &notUp{"one that has no kubeconfig: it is half-made or stopped"}
+	}
+	from, err := clientcmd.Load([]byte(text))
+	if err != nil {
+		return &notUp{"one whose kubeconfig cannot be read: " + err.Error()}
+	}
+	_, err = addContext(from, current)
+	return err
+}
+
 // check fails with ErrNotUp if the cluster's containers are not one healthy cluster of the present
-// configuration. It returns the marker.
-func (k *kindCluster) check(ctx context.Context) (*corev1.ConfigMap, error) {
-	if err := k.provider.ExportKubeConfig(k.name, k.kubeconfig, false); err != nil {
-		return nil, &notUp{"one that has no kubeconfig: it is half-made or stopped"}
+// configuration. It returns the marker. current is for writeContext.
+func (k *kindCluster) check(ctx context.Context, current bool) (*corev1.ConfigMap, error) {
+	if err := k.writeContext(current); err != nil {
+		if ctx.Err() != nil { // Ctrl-C reaches the engine's client too
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
 	}
 	if err := answers(ctx, k); err != nil {
 		if ctx.Err() != nil {
@@ -170,7 +217,7 @@ func ensureKind(ctx context.Context, out io.Writer, o Options) (Cluster, bool, e
 		return nil, false, imageErr
 	}
 	replacing(out, "a kind cluster "+o.Name, err)
-	if err := deleteKind(ctx, out, o.Name); err != nil {
+	if err := deleteKind(ctx, out, o.Name, true); err != nil {
 		return nil, false, err
 	}
 	if k, err = newKind(ctx, out, o.Name); err != nil {
@@ -182,37 +229,9 @@ func ensureKind(ctx context.Context, out io.Writer, o Options) (Cluster, bool, e
 	if err != nil {
 		// The context may be what ended the creation; cleaning up must not end with it.
 		cleanup := context.WithoutCancel(ctx)
-		return nil, false, errors.Join(err, deleteKind(cleanup, out, o.Name))
+		return nil, false, errors.Join(err, deleteKind(cleanup, out, o.Name, true))
 	}
 	return k, true, nil
-}
-
-// deleteKind removes the containers of a cluster, if there are any and an engine to ask.
-func deleteKind(ctx context.Context, out io.Writer, name string) error {
-	k, err := newKind(ctx, out, name)
-	if errors.Is(err, engine.ErrNone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	list, err := k.provider.ListNodes(name)
-	if err != nil {
-		return fmt.Errorf("listing the nodes of %s: %w", name, err)
-	}
-	if len(list) > 0 {
-		err := step.Run(ctx, out, "ending the kind cluster "+name, func(context.Context) error {
-			return k.provider.Delete(name, k.kubeconfig)
-		})
-		if err != nil {
-			return fmt.Errorf("ending the kind cluster %s: %w", name, err)
-		}
-	}
-	dir, err := stateDir(KindKind, name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.RemoveAll(dir), removeContext(ContextName(KindKind, name)))
 }
 
 func newMarker(image string) *corev1.ConfigMap {

@@ -22,8 +22,9 @@ const (
 	auditLogDir    = "/var/log/kubernetes/audit"
 )
 
-// kubeadmPatch is merged into what kind gives kubeadm. kubeadm v1beta4 has flags as lists, and a
-// merge replaces a list as a whole: kind's only entry, an empty runtime-config, is not missed.
+// kubeadmPatch is merged into what kind gives kubeadm, whose flags stay. The controllers of the controller manager may each
+// send more requests than the 20 a second that are the default, and the scheduler more than 50: several specs at once make
+// and delete that many pods.
 var kubeadmPatch = `
 kind: ClusterConfiguration
 apiServer:
@@ -36,16 +37,26 @@ apiServer:
   extraVolumes:
   - {name: audit-policy, hostPath: ` + auditPolicyDir + `, mountPath: ` + auditPolicyDir + `, readOnly: true, pathType: Directory}
   - {name: audit-log, hostPath: ` + auditLogDir + `, mountPath: ` + auditLogDir + `, readOnly: false, pathType: DirectoryOrCreate}
+controllerManager:
+  extraArgs:
+  - {name: kube-api-qps, value: "200"}
+  - {name: kube-api-burst, value: "400"}
+scheduler:
+  extraArgs:
+  - {name: kube-api-qps, value: "200"}
+  - {name: kube-api-burst, value: "400"}
 `
 
 // kubeletPatch lets the kubelet start on a host that still has cgroup v1; others do not notice. And it lets pods use
 // an image that was loaded into the node, also where the same image was pulled from a registry before: unasked, the
 // kubelet takes it for the registry's then, and wants to see every pod's right to it by pulling.
-// See https://kubernetes.io/docs/concepts/containers/images/#ensureimagepullcredentialverification.
+// See https://kubernetes.io/docs/concepts/containers/images/#ensureimagepullcredentialverification. A container that ends
+// is started again within a second and not within minutes: specs kill operators again and again.
 const kubeletPatch = `
 kind: KubeletConfiguration
 failCgroupV1: false
 imagePullCredentialsVerificationPolicy: NeverVerify
+crashLoopBackOff: {maxContainerRestartPeriod: 1s}
 `
 
 // kindConfig is one control plane and two workers. policyDir is a folder of this machine that

@@ -26,6 +26,9 @@ func (k *kindCluster) create(ctx context.Context, out io.Writer, image string) e
 	if err := k.createNodes(ctx, out, image, policyDir); err != nil {
 		return err
 	}
+	if err := k.writeContext(true); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, kindTimeout)
 	defer cancel()
 	cfg, err := k.RESTConfig()
@@ -58,15 +61,17 @@ func (k *kindCluster) create(ctx context.Context, out io.Writer, image string) e
 func (k *kindCluster) createNodes(ctx context.Context, out io.Writer, image, policyDir string) error {
 	done := make(chan error, 1)
 	go func() {
-		done <- k.provider.Create(k.name,
-			cluster.CreateWithV1Alpha4Config(kindConfig(policyDir)),
-			cluster.CreateWithNodeImage(image),
-			cluster.CreateWithKubeconfigPath(k.kubeconfig),
-			cluster.CreateWithDisplayUsage(false),
-			cluster.CreateWithDisplaySalutation(false),
-			// A failed creation removes its containers; what they could tell goes with them, so it
-			// is in kind's error.
-			cluster.CreateWithRetain(false))
+		done <- k.withScratch(func(kubeconfig string) error {
+			return k.provider.Create(k.name,
+				cluster.CreateWithV1Alpha4Config(kindConfig(policyDir)),
+				cluster.CreateWithNodeImage(image),
+				cluster.CreateWithKubeconfigPath(kubeconfig),
+				cluster.CreateWithDisplayUsage(false),
+				cluster.CreateWithDisplaySalutation(false),
+				// A failed creation removes its containers; what they could tell goes with them, so it
+				// is in kind's error.
+				cluster.CreateWithRetain(false))
+		})
 	}()
 	select {
 	case err := <-done:
@@ -77,7 +82,7 @@ func (k *kindCluster) createNodes(ctx context.Context, out io.Writer, image, pol
 	case <-ctx.Done():
 		fmt.Fprintln(out, "==> interrupted: removing the half-made cluster")
 		for {
-			_ = k.provider.Delete(k.name, k.kubeconfig) // reported by the caller's own delete
+			_ = k.deleteNodes() // reported by the caller's own delete
 			select {
 			case <-done: //nolint:errcheck // it was made to fail
 				return context.Cause(ctx)

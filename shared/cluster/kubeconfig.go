@@ -7,7 +7,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/gofrs/flock"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -39,8 +41,9 @@ func restConfig(path, context string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// addContext merges the only context of a kubeconfig into the repository's own, as the current one.
-func addContext(from *api.Config) (path string, err error) {
+// addContext merges the only context of a kubeconfig into the repository's own. It becomes the current one if it shall, or
+// if there is none: a shell whose kubectl goes to another cluster may be about to delete something there.
+func addContext(from *api.Config, current bool) (path string, err error) {
 	path, err = KubeconfigPath()
 	if err != nil {
 		return "", err
@@ -53,14 +56,17 @@ func addContext(from *api.Config) (path string, err error) {
 		maps.Copy(to.AuthInfos, from.AuthInfos)
 		for name, context := range from.Contexts {
 			to.Contexts[name] = context
-			to.CurrentContext = name
+			if current || to.Contexts[to.CurrentContext] == nil {
+				to.CurrentContext = name
+			}
 		}
 	})
 	return path, err
 }
 
 // removeContext takes a context, with the cluster and the user of the same name, out of the
-// repository's kubeconfig. Outside a repository there is nothing to remove.
+// repository's kubeconfig. If it was the current one, the project's cluster that Choose prefers is that now, else the first
+// by name. Outside a repository there is nothing to remove.
 func removeContext(context string) error {
 	path, err := KubeconfigPath()
 	if err != nil {
@@ -77,25 +83,63 @@ func removeContext(context string) error {
 			return
 		}
 		c.CurrentContext = ""
-		for name := range c.Contexts {
-			c.CurrentContext = name
+		left := []string{ContextName(KindKind, config.Project()), ContextName(KindEmbedded, config.Project())}
+		for _, name := range append(left, slices.Sorted(maps.Keys(c.Contexts))...) {
+			if c.Contexts[name] != nil {
+				c.CurrentContext = name
+				return
+			}
 		}
 	})
 }
 
-// editKubeconfig changes a kubeconfig, or a new one, and writes it only if something changed.
+// editKubeconfig changes a kubeconfig, or a new one. Runs on clusters of other names change the same file. The lock's file
+// stays: it may not be path.lock, whose existence alone is a lock for kubectl and kind.
 func editKubeconfig(path string, edit func(*api.Config)) error {
-	c, err := clientcmd.LoadFromFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		c = api.NewConfig()
-	} else if err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
+	lock := flock.New(path + ".edit")
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("locking %s: %w", path, err)
+	}
+	defer func() { _ = lock.Unlock() }()
+	c, err := load(path)
+	if err != nil {
+		return err
 	}
 	edit(c)
-	if err := clientcmd.WriteToFile(*c, path); err != nil {
+	return write(path, c) // others read it meanwhile, without the lock
+}
+
+func write(path string, c *api.Config) error {
+	text, err := clientcmd.Write(*c)
+	if err == nil {
+		err = config.WriteFile(path, text)
+	}
+	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
+}
+
+// load reads a kubeconfig, or starts a new one. One that was damaged, as by a power cut, is moved aside: it would be in
+// the way of everything, and each cluster writes its entry again.
+func load(path string) (*api.Config, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return api.NewConfig(), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	c, err := clientcmd.Load(text)
+	if err == nil {
+		return c, nil
+	}
+	aside := path + ".unreadable"
+	fmt.Fprintf(os.Stderr, "==> %s cannot be read; it is %s now: %v\n", path, aside, err)
+	if err := os.Rename(path, aside); err != nil {
+		return nil, fmt.Errorf("moving the kubeconfig aside: %w", err)
+	}
+	return api.NewConfig(), nil
 }
 
 // WriteTokenKubeconfig writes a kubeconfig, readable by its owner only, whose one context leads to c
@@ -113,8 +157,5 @@ func WriteTokenKubeconfig(path string, c Cluster, token string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("creating the folder for %s: %w", path, err)
 	}
-	if err := clientcmd.WriteToFile(*kubeconfigFor(c.Context(), anonymous), path); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return os.Chmod(path, 0o600)
+	return write(path, kubeconfigFor(c.Context(), anonymous))
 }

@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // inRepository moves the test into an empty repository, so that the real one's kubeconfig is safe.
@@ -28,7 +31,7 @@ func TestContextsComeAndGo(t *testing.T) {
 	repo := inRepository(t)
 	for _, name := range []string{"kind-a", "embedded-a"} {
 		cfg := &rest.Config{Host: "https://" + name + ".example.com", BearerToken: "secret"}
-		path, err := addContext(kubeconfigFor(name, cfg))
+		path, err := addContext(kubeconfigFor(name, cfg), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,4 +67,53 @@ func TestContextsComeAndGo(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("the kubeconfig can be read by others: %v", info.Mode())
 	}
+}
+
+// Runs on clusters of several names hold several locks, and write one file.
+func TestNoContextIsLost(t *testing.T) {
+	repo := inRepository(t)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			name := fmt.Sprintf("embedded-%d", i)
+			if _, err := addContext(kubeconfigFor(name, &rest.Config{Host: "https://example.com"}), true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	c, err := clientcmd.LoadFromFile(filepath.Join(repo, ".kube", "config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Contexts) != 20 {
+		t.Errorf("%d of 20 contexts are there", len(c.Contexts))
+	}
+	// Its existence is a lock for kubectl and kind.
+	if _, err := os.Stat(filepath.Join(repo, ".kube", "config.lock")); err == nil {
+		t.Error("the kubeconfig is locked for kubectl and kind")
+	}
+}
+
+// Processes of one suite find the cluster at the same time, and each adds its context again.
+func TestReadersSeeAWholeKubeconfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	write := func() {
+		if err := editKubeconfig(path, func(to *api.Config) { *to = *kubeconfigFor("one", &rest.Config{Host: "https://127.0.0.1:1"}) }); err != nil {
+			t.Error(err)
+		}
+	}
+	write()
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for range 200 {
+			write()
+		}
+	})
+	for range 2000 {
+		if _, err := restConfig(path, "one"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writer.Wait()
 }

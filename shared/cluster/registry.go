@@ -47,7 +47,7 @@ func HostAddress(ctx context.Context, c Cluster) (string, error) {
 	return "", fmt.Errorf("the network of %s has no gateway: %q", node, output)
 }
 
-// AddRegistry tells the nodes that images whose names begin with host ("localhost:5000") are to be had at url
+// AddRegistry tells the nodes that images whose names begin with host ("localhost:5000") are available at url
 // ("http://172.18.0.1:5000").
 func AddRegistry(ctx context.Context, c Cluster, host, url string) error {
 	hosts := fmt.Sprintf("[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", url)

@@ -25,7 +25,7 @@ func RestartNode(ctx context.Context, c Cluster, node string) error {
 	return nil
 }
 
-// RestartKubelet restarts the kubelet of a node, and nothing else there. If somebody has deleted its Node object, the
+// RestartKubelet restarts the kubelet of a node, and nothing else there. If its Node object was deleted, the
 // kubelet makes another: the node joins again.
 func RestartKubelet(ctx context.Context, c Cluster, node string) error {
 	_, n, err := machine(c, node)

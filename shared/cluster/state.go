@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/proc"
 )
 
@@ -63,24 +65,21 @@ func (l layout) read() (*state, error) {
 	return s, nil
 }
 
-// write replaces the state on disk in one step, so that a reader never sees half of it.
+// write replaces the state on disk.
 func (l layout) write(s *state) error {
 	text, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = config.WriteFile(l.state(), text)
+	}
 	if err != nil {
-		return fmt.Errorf("writing the state of the cluster: %w", err)
-	}
-	temp := l.state() + ".new"
-	if err := os.WriteFile(temp, text, 0o600); err != nil {
-		return fmt.Errorf("writing the state of the cluster: %w", err)
-	}
-	if err := os.Rename(temp, l.state()); err != nil {
 		return fmt.Errorf("writing the state of the cluster: %w", err)
 	}
 	return nil
 }
 
-// clear ends every process that the state names and that still runs, the last started first, and
-// removes the state. The owner is asked first: it ends the others itself.
+// clear ends every process of the cluster that still runs, the last started first, and removes the
+// state. The owner is asked first: it ends the others itself. Those that the state does not name are
+// found by the folder they work in: a state may be lost, or from before a change of its form.
 func (l layout) clear(ctx context.Context, out io.Writer, s *state) error {
 	var procs []proc.Process
 	if s.Owner.PID != int32(os.Getpid()) {
@@ -88,6 +87,11 @@ func (l layout) clear(ctx context.Context, out io.Writer, s *state) error {
 	}
 	for _, p := range slices.Backward(s.Processes) {
 		procs = append(procs, p)
+	}
+	for _, p := range l.remains(ctx) {
+		if !slices.Contains(procs, p) {
+			procs = append(procs, p)
+		}
 	}
 	if err := proc.End(ctx, out, procs, 20*time.Second); err != nil {
 		return err
@@ -100,6 +104,13 @@ func (l layout) clear(ctx context.Context, out io.Writer, s *state) error {
 	return nil
 }
 
+// remains are the running processes that work in the cluster's folder, the last started first.
+func (l layout) remains(ctx context.Context) []proc.Process {
+	found := slices.DeleteFunc(proc.Naming(ctx, l.dir), func(p proc.Process) bool { return !isComponent(p.Name) })
+	slices.SortFunc(found, func(a, b proc.Process) int { return cmp.Compare(b.Start, a.Start) })
+	return found
+}
+
 // recorder keeps the state on disk in step with the processes that this one starts. envtest hides
 // the pids of its processes, and being killed while one starts must not lose it: so the recorder
 // looks at our children again and again until it is closed.
@@ -107,9 +118,9 @@ type recorder struct {
 	layout layout
 	mu     sync.Mutex
 	state  state
-	// foreign are children that were there before and are none of the cluster's.
-	foreign []proc.Process
-	stop    func()
+	// others are children that were there before and are none of the cluster's.
+	others []proc.Process
+	stop   func()
 }
 
 func newRecorder(ctx context.Context, l layout, hash string) (*recorder, error) {
@@ -117,7 +128,7 @@ func newRecorder(ctx context.Context, l layout, hash string) (*recorder, error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{layout: l, state: state{Hash: hash, Owner: owner}, foreign: proc.Children(ctx)}
+	r := &recorder{layout: l, state: state{Hash: hash, Owner: owner}, others: proc.Children(ctx)}
 	if err := l.write(&r.state); err != nil {
 		return nil, err
 	}
@@ -145,7 +156,7 @@ func (r *recorder) record(ctx context.Context) error {
 	defer r.mu.Unlock()
 	changed := false
 	for _, p := range proc.Children(ctx) {
-		if isComponent(p.Name) && !slices.Contains(r.foreign, p) && !slices.Contains(r.state.Processes, p) {
+		if isComponent(p.Name) && !slices.Contains(r.others, p) && !slices.Contains(r.state.Processes, p) {
 			r.state.Processes = append(r.state.Processes, p)
 			changed = true
 		}

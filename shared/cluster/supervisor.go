@@ -28,7 +28,20 @@ func Serve(ctx context.Context, out io.Writer, name string) error {
 	}
 	fmt.Fprintf(out, "==> the embedded cluster %s is up\n", name)
 	lost := watch(ctx, name)
-	return errors.Join(lost, endEmbedded(cleanup, out, name))
+	return errors.Join(lost, endOwn(cleanup, out, name))
+}
+
+// endOwn ends the cluster, unless its state is lost or another process has made the cluster anew: then the process that did
+// that has ended the rest.
+func endOwn(ctx context.Context, out io.Writer, name string) error {
+	l, err := embeddedLayout(name)
+	if err != nil {
+		return err
+	}
+	if s, err := l.read(); err != nil || s == nil || s.Owner.PID != int32(os.Getpid()) {
+		return err
+	}
+	return endEmbedded(ctx, out, name)
 }
 
 // watch returns nil when ctx ends, and an error when a process of the cluster does first.

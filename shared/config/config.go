@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,10 +54,10 @@ func Repo() (string, error) {
 	}
 	for ; ; dir = filepath.Dir(dir) {
 		// The harness inside a starter project is not itself the repository.
-		if exists(filepath.Join(dir, marker)) && !strings.HasSuffix(dir, embedded) {
-			return dir, nil
+		if root := filepath.Dir(filepath.Dir(dir)); filepath.Join(root, embedded) == dir && isStarter(root) {
+			return root, nil
 		}
-		if exists(filepath.Join(dir, embedded, marker)) {
+		if exists(filepath.Join(dir, marker)) || isStarter(dir) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
@@ -72,10 +73,36 @@ func Harness() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if exists(filepath.Join(repo, embedded, marker)) {
+	if isStarter(repo) {
 		return filepath.Join(repo, embedded), nil
 	}
 	return repo, nil
+}
+
+// Stages are the folders of the repository that have a config/crd: its stages, or, in a project made by `make starter`, the
+// repository itself.
+func Stages() ([]string, error) {
+	repo, err := Repo()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, pattern := range []string{"config/crd/kustomization.yaml", "*/config/crd/kustomization.yaml"} {
+		found, err := fs.Glob(os.DirFS(repo), pattern)
+		if err != nil {
+			return nil, fmt.Errorf("finding the stages: %w", err)
+		}
+		for _, file := range found {
+			out = append(out, filepath.Join(repo, filepath.Dir(filepath.Dir(filepath.Dir(file)))))
+		}
+	}
+	return out, nil
+}
+
+// isStarter reports whether a folder is the root of a project made by `make starter`. Without a module in it, it is a
+// folder in which a clone lies that is called like the harness of one.
+func isStarter(dir string) bool {
+	return exists(filepath.Join(dir, embedded, marker)) && exists(filepath.Join(dir, "go.mod"))
 }
 
 // CacheDir is where binaries, cluster state and lock files are kept: HARNESS_CACHE, or a folder in
@@ -89,9 +116,8 @@ func CacheDir() (string, error) {
 		}
 		dir = filepath.Join(user, Get("HARNESS_NAME"))
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("finding the cache folder: %w", err)
+	if !filepath.IsAbs(dir) {
+		return "", fmt.Errorf("HARNESS_CACHE=%s would be another folder for each module: give it an absolute path", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("creating the cache folder: %w", err)
@@ -103,3 +129,7 @@ func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+// PlainBuild are flags of go build, whatever the reader's GOFLAGS are: without a C library there is neither a race detector
+// nor, in an image, an interpreter.
+var PlainBuild = []string{"-race=false", "-msan=false", "-asan=false", "-buildmode=default"}

@@ -219,17 +219,18 @@ func deleteInstances(ctx context.Context, c client.Client, crd *unstructured.Uns
 	})
 }
 
-// kindOf is the kind that a CRD defines, in the first of its versions.
+// kindOf is the kind that a CRD defines, in the first of its versions that is served.
 func kindOf(crd *unstructured.Unstructured) (schema.GroupVersionKind, error) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	if len(versions) == 0 {
-		return schema.GroupVersionKind{}, fmt.Errorf("reading CRD %s: it has no version", crd.GetName())
+	for _, one := range versions {
+		if version, _ := one.(map[string]any); version["served"] == true {
+			name, _ := version["name"].(string)
+			return schema.GroupVersionKind{Group: group, Version: name, Kind: kind}, nil
+		}
 	}
-	first, _ := versions[0].(map[string]any)
-	version, _ := first["name"].(string)
-	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, nil
+	return schema.GroupVersionKind{}, fmt.Errorf("reading CRD %s: it serves no version", crd.GetName())
 }
 
 func newClient(cfg *rest.Config) (client.Client, error) {

@@ -60,7 +60,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		"metadata": map[string]any{"name": "short-and-stout", "namespace": "default"},
 	}}
 	if err := c.Create(ctx, teapot); err != nil {
-		t.Fatalf("an object of the installed kind is refused: %v", err)
+		t.Fatalf("an object of the installed kind is rejected: %v", err)
 	}
 
 	for range 2 {

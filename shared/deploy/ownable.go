@@ -18,7 +18,7 @@ const ownableTimeout = 45 * time.Second
 
 // WaitOwnable waits until objects of the CRDs among the objects can be owners. The admission plugin
 // OwnerReferencesPermissionEnforcement looks kinds up in a list that the API server renews every 30
-// seconds only: until then it refuses every child of a new kind with "cannot find RESTMapping", and
+// seconds only: until then it rejects every dependent of a new kind with "cannot find RESTMapping", and
 // an operator that starts right after its CRD sees its first writes fail.
 func WaitOwnable(ctx context.Context, cfg *rest.Config, objects []*unstructured.Unstructured) error {
 	// An account that may create ConfigMaps and is no administrator: for those the plugin asks
@@ -38,7 +38,7 @@ func WaitOwnable(ctx context.Context, cfg *rest.Config, objects []*unstructured.
 			return err
 		}
 		err = eventually(ctx, ownableTimeout, "objects of "+crd.GetName()+" to be accepted as owners", func(ctx context.Context) (bool, error) {
-			// Every other answer, a refusal too, means that the kind is known or that the cluster
+			// Every other response, a rejection too, means that the kind is known or that the cluster
 			// does not have the plugin.
 			err := c.Create(ctx, child.DeepCopy(), client.DryRunAll)
 			return err == nil || !strings.Contains(err.Error(), "cannot find RESTMapping"), err

@@ -147,3 +147,15 @@ func TestRenderSaysWhatIsMissing(t *testing.T) {
 		t.Error("an overlay that does not exist was rendered")
 	}
 }
+
+// A version that is no longer served has no objects to be listed: they would seem to be gone.
+func TestTheKindOfACRDIsInAVersionThatIsServed(t *testing.T) {
+	version := func(name string, served bool) any { return map[string]any{"name": name, "served": served} }
+	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": "example.com", "names": map[string]any{"kind": "Teapot"},
+		"versions": []any{version("v1alpha1", false), version("v1", true)},
+	}}}
+	if got, err := kindOf(crd); err != nil || got.Version != "v1" {
+		t.Errorf("got %v, %v, want v1", got, err)
+	}
+}

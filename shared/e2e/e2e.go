@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,7 @@ import (
 
 	"example.com/workbook/shared/artifacts"
 	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/deploy"
 	"example.com/workbook/shared/image"
 	"example.com/workbook/shared/operator"
@@ -42,7 +44,19 @@ type Stage struct {
 	AddToScheme []func(*runtime.Scheme) error
 	// OperatorArgs follow the arguments of the manifest, and win over them.
 	OperatorArgs []string
+	// Prepare makes what the specs need besides, such as an image or a program, once for all processes of the suite,
+	// and says where it is; nil: nothing.
+	Prepare func(ctx context.Context, env *Env) (prepared string, err error)
 }
+
+// ShortLease are arguments for an operator whose specs wait for the lease of one that was killed: it runs out after
+// LeaseDuration and not after 15 seconds.
+var ShortLease = []string{
+	"--leader-elect-lease-duration=" + LeaseDuration.String(), "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=1s",
+}
+
+// LeaseDuration is that of ShortLease.
+const LeaseDuration = 9 * time.Second
 
 // variant tells a variant of the operator from the stage's own, in names of folders and in messages:
 // "-managed", or nothing.
@@ -68,6 +82,8 @@ type Env struct {
 	Images deploy.Images
 	// Artifacts is the folder for what a failed spec leaves, and for what specs want to keep.
 	Artifacts string
+	// Prepared is what Stage.Prepare returned.
+	Prepared string
 
 	started time.Time
 	out     io.Writer
@@ -81,17 +97,17 @@ type Env struct {
 // until it is ready. Each step is printed to out with the time it took. After an error nothing is
 // left that Setup started for itself.
 func Setup(ctx context.Context, out io.Writer, stage Stage) (*Env, error) {
-	// controller-runtime complains, half a minute later, if nobody says where its logs go; the client has
+	// controller-runtime complains, half a minute later, if no logger is set; the client has
 	// nothing to say.
 	ctrllog.SetLogger(logr.Discard())
 	env := &Env{Stage: stage, started: time.Now(), out: out}
 	for _, step := range []func(context.Context) error{
-		env.setupCluster, env.setupClient, env.setupArtifacts, env.setupOperator,
+		env.setupCluster, env.setupClient, env.setupArtifacts, env.setupOperator, env.prepare,
 	} {
 		if err := step(ctx); err != nil {
 			cleanup := context.WithoutCancel(ctx)
 			env.dumpSetup(cleanup)
-			return nil, errors.Join(err, env.Close(cleanup))
+			return nil, errors.Join(config.Explain(err), env.Close(cleanup))
 		}
 	}
 	fmt.Fprintf(out, "==> %s is ready for its specs after %s\n", stage.Name+stage.variant(), time.Since(env.started).Round(100*time.Millisecond))
@@ -171,9 +187,14 @@ func (e *Env) setupClient(context.Context) error {
 	return nil
 }
 
-// setupArtifacts empties the suite's folder: what is in it is of this run.
+// setupArtifacts empties the suite's folder: what is in it is of this run. A suite on a cluster of another name than the
+// project's may run beside this one.
 func (e *Env) setupArtifacts(context.Context) error {
-	dir, err := artifacts.Dir(e.Stage.Name, string(e.Cluster.Kind())+e.Stage.variant())
+	folder := string(e.Cluster.Kind()) + e.Stage.variant()
+	if name := e.Cluster.Name(); name != config.Project() {
+		folder += "." + name
+	}
+	dir, err := artifacts.Dir(e.Stage.Name, folder)
 	if err != nil {
 		return err
 	}
@@ -198,11 +219,8 @@ func (e *Env) setupOperator(ctx context.Context) error {
 	}
 	e.Images = images
 	if e.Cluster.RunsContainers() {
-		objects, err := deploy.Render(e.Stage.Dir, e.Stage.Overlay, e.Images)
+		objects, err := e.Render(e.Images)
 		if err != nil {
-			return err
-		}
-		if err := operator.AddArgs(objects, e.Stage.OperatorArgs...); err != nil {
 			return err
 		}
 		if err := deploy.Deploy(ctx, e.out, e.Config, objects); err != nil {
@@ -213,12 +231,32 @@ func (e *Env) setupOperator(ctx context.Context) error {
 	}
 	process, err := operator.Run(ctx, e.out, operator.Options{
 		Cluster: e.Cluster, StageDir: e.Stage.Dir, Overlay: e.Stage.Overlay, Images: e.Images,
-		Log: filepath.Join(e.Artifacts, "operator.log"), Args: e.Stage.OperatorArgs,
+		Log: e.operatorLog(), Args: e.Stage.OperatorArgs,
 	})
 	if err != nil {
 		return err
 	}
 	e.Operator = process
-	e.cleanup = append(e.cleanup, process.Stop)
+	e.cleanup = append(e.cleanup, process.Close)
 	return nil
+}
+
+// Render returns the stage's objects as the suite deploys them, with OperatorArgs and then more arguments: for specs that
+// deploy the operator again.
+func (e *Env) Render(images deploy.Images, args ...string) ([]*unstructured.Unstructured, error) {
+	objects, err := deploy.Render(e.Stage.Dir, e.Stage.Overlay, images)
+	if err != nil {
+		return nil, err
+	}
+	return objects, operator.AddArgs(objects, slices.Concat(e.Stage.OperatorArgs, args)...)
+}
+
+// operatorLog is where an operator that is a process of this machine writes its log.
+func (e *Env) operatorLog() string { return filepath.Join(e.Artifacts, "operator.log") }
+
+func (e *Env) prepare(ctx context.Context) (err error) {
+	if e.Stage.Prepare != nil {
+		e.Prepared, err = e.Stage.Prepare(ctx, e)
+	}
+	return err
 }

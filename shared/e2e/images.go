@@ -14,7 +14,7 @@ func (e *Env) BuildImage(ctx context.Context, dir, target string) (ref string, e
 	return image.ForTest(ctx, e.out, e.Cluster, dir, target)
 }
 
-// LoadImage has specs use an image that somebody names: it is loaded into the nodes if the engine of this machine has
+// LoadImage has specs use an image by its name: it is loaded into the nodes if the engine of this machine has
 // it, and otherwise left for them to pull. It returns the reference for pods, which need not be the name. See
 // image.Given.
 func (e *Env) LoadImage(ctx context.Context, name string) (ref string, err error) {

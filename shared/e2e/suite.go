@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -23,6 +24,9 @@ import (
 // skipped on an embedded cluster, and the run ends by saying how many.
 const LabelContainers = "containers"
 
+// needsContainers is why a spec was skipped.
+const needsContainers = "needs containers"
+
 // dumpTimeout bounds what a failed spec spends on artifacts.
 const dumpTimeout = time.Minute
 
@@ -30,20 +34,38 @@ const dumpTimeout = time.Minute
 // filled in before the first spec runs. Call it once, at the top of the suite:
 //
 //	var env = e2e.Suite(e2e.Stage{Name: "02-lolcow", Dir: "../..", …})
+//
+// Of Ginkgo's parallel processes the first does the set-up and holds the operator, the others attach to it. Specs run
+// beside others, each in namespaces of its own; one that starts or ends the operator, or changes a node, is Serial.
 func Suite(stage Stage) *Env {
 	env := &Env{}
-	ginkgo.BeforeSuite(func(ctx ginkgo.SpecContext) {
+	hungUp := interruptOnHangUp()
+	ginkgo.SynchronizedBeforeSuite(func(ctx ginkgo.SpecContext) []byte {
 		made, err := Setup(ctx, os.Stdout, stage)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		*env = *made
+		text, err := env.attachment()
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		return text
+	}, func(ctx ginkgo.SpecContext, text []byte) {
+		if ginkgo.GinkgoParallelProcess() > 1 {
+			made, err := attach(ctx, stage, text)
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			*env = *made
+		}
 	})
-	ginkgo.AfterSuite(func(ctx ginkgo.SpecContext) {
-		gomega.Expect(env.Close(ctx)).To(gomega.Succeed())
-	})
+	end := func(ctx ginkgo.SpecContext) { gomega.Expect(env.Close(ctx)).To(gomega.Succeed()) }
+	ginkgo.SynchronizedAfterSuite(func(ctx ginkgo.SpecContext) {
+		// The ginkgo program, without which the first process does not learn that the others have ended, has gone with the
+		// terminal.
+		if hungUp() {
+			end(ctx)
+		}
+	}, end)
 	ginkgo.BeforeEach(func() {
 		env.namespaces = nil
 		if slices.Contains(ginkgo.CurrentSpecReport().Labels(), LabelContainers) && !env.Cluster.RunsContainers() {
-			ginkgo.Skip("needs containers")
+			ginkgo.Skip(needsContainers)
 		}
 	})
 	ginkgo.JustAfterEach(func(ctx ginkgo.SpecContext) {
@@ -51,24 +73,54 @@ func Suite(stage Stage) *Env {
 			env.dump(ctx, report.LeafNodeText)
 		}
 	})
-	ginkgo.ReportAfterSuite("specs not run", func(report ginkgo.Report) {
-		skipped := 0
-		for _, spec := range report.SpecReports {
-			if spec.State == types.SpecStateSkipped && spec.Failure.Message == "needs containers" {
-				skipped++
-			}
-		}
-		if skipped > 0 {
-			fmt.Printf("==> %d specs not run: they need containers\n", skipped)
-		}
-	})
+	ginkgo.ReportAfterSuite("summary", summarize)
 	return env
+}
+
+// slowest is how many of a suite's specs are named with the time that they took.
+const slowest = 3
+
+// summarize says how many specs were not run, what running them at once saves, how much Serial ones take, and which took
+// longest.
+func summarize(report ginkgo.Report) {
+	var skipped int
+	var sum, serial time.Duration
+	var began, ended time.Time
+	var ran types.SpecReports
+	for _, spec := range report.SpecReports.WithLeafNodeType(types.NodeTypeIt) {
+		if spec.State == types.SpecStateSkipped && spec.Failure.Message == needsContainers {
+			skipped++
+		}
+		if spec.NumAttempts == 0 {
+			continue
+		}
+		ran = append(ran, spec)
+		sum += spec.RunTime
+		if spec.IsSerial {
+			serial += spec.RunTime
+		}
+		if began.IsZero() || spec.StartTime.Before(began) {
+			began = spec.StartTime
+		}
+		if spec.EndTime.After(ended) {
+			ended = spec.EndTime
+		}
+	}
+	fmt.Printf("==> the specs took %s, one after the other they would have taken %s, the serial ones %s\n",
+		ended.Sub(began).Round(time.Second), sum.Round(time.Second), serial.Round(time.Second))
+	slices.SortFunc(ran, func(a, b types.SpecReport) int { return cmp.Compare(b.RunTime, a.RunTime) })
+	for _, spec := range ran[:min(len(ran), slowest)] {
+		fmt.Printf("==> %6.1f s for %q\n", spec.RunTime.Seconds(), spec.FullText())
+	}
+	if skipped > 0 {
+		fmt.Printf("==> %d specs not run: they need containers\n", skipped)
+	}
 }
 
 // NamespaceOption changes a namespace before it is created.
 type NamespaceOption func(*corev1.Namespace)
 
-// Restricted has the API server refuse pods that do not meet the restricted Pod Security level.
+// Restricted has the API server reject pods that do not meet the restricted Pod Security level.
 func Restricted(n *corev1.Namespace) {
 	n.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
 }
@@ -93,13 +145,6 @@ func (e *Env) Namespace(ctx context.Context, options ...NamespaceOption) string 
 		gomega.Expect(e.Client.Delete(ctx, namespace)).To(gomega.Succeed())
 	})
 	return namespace.Name
-}
-
-// Concerns has the artifacts of the present spec, if it fails, hold a namespace that Namespace made for another.
-func (e *Env) Concerns(namespace string) {
-	if !slices.Contains(e.namespaces, namespace) {
-		e.namespaces = append(e.namespaces, namespace)
-	}
 }
 
 // dump keeps what can be had of the spec's namespaces and of the operator. What cannot be had must

@@ -20,7 +20,7 @@ import (
 
 // How long to wait, and how often to ask. On two busy cores a pod takes seconds to start.
 const (
-	// Soon is for what only takes the operator a pass or two.
+	// Soon is for what takes the operator one or two reconciliations.
 	Soon = 20 * time.Second
 	// Eventually is for what waits for containers to start or to end.
 	Eventually = 90 * time.Second
@@ -49,8 +49,8 @@ func Condition(ctx context.Context, c client.Client, obj client.Object, conditio
 	}).WithTimeout(Eventually).WithPolling(Interval).Should(gomega.Succeed())
 }
 
-// Object waits until the object is there and satisfies what check asserts; check gets it fresh each
-// time, and asserts with the Gomega it is given.
+// Object gets the object again and again, and calls check with it, until the object exists and the assertions of check
+// hold. They have to use the Gomega that check receives.
 func Object[T client.Object](ctx context.Context, c client.Client, obj T, check func(gomega.Gomega, T)) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, func(g gomega.Gomega) {
@@ -83,7 +83,7 @@ func Gone(ctx context.Context, c client.Client, obj client.Object) {
 	}).WithTimeout(Eventually).WithPolling(Interval).Should(gomega.Succeed())
 }
 
-// Rejected asserts that an error is the API server's refusal of an invalid object, and that its
+// Rejected asserts that an error is the API server's rejection of an invalid object, and that its
 // message has all of these parts.
 func Rejected(err error, parts ...string) {
 	ginkgo.GinkgoHelper()

@@ -19,6 +19,8 @@ type target struct {
 	name string
 	// programs are those that it copies from binDir.
 	programs []string
+	// open says that it holds more than a hash of the programs and the Dockerfile covers.
+	open bool
 }
 
 // readTargets returns what a stage's Dockerfile can make, in its order.
@@ -29,40 +31,82 @@ func readTargets(stageDir string) ([]target, error) {
 	}
 	defer f.Close()
 	var out []target
+	var instruction string
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		words := strings.Fields(lines.Text())
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		instruction += line
+		if start, goesOn := strings.CutSuffix(instruction, "\\"); goesOn {
+			instruction = start + " "
+			continue
+		}
+		words := strings.Fields(instruction)
+		instruction = ""
 		switch {
-		case len(words) > 1 && strings.EqualFold(words[0], "FROM"):
-			next := target{}
-			if len(words) > 3 && strings.EqualFold(words[len(words)-2], "AS") {
-				next.name = words[len(words)-1]
-			}
-			out = append(out, next)
-		case len(words) > 2 && strings.EqualFold(words[0], "COPY") && len(out) > 0:
-			for _, source := range words[1 : len(words)-1] {
-				if dir, program := path.Split(source); dir == binDir {
-					out[len(out)-1].programs = append(out[len(out)-1].programs, program)
-				}
-			}
+		case len(words) < 2:
+		case strings.EqualFold(words[0], "FROM"):
+			out = append(out, newTarget(words, out))
+		case len(out) > 0:
+			out[len(out)-1].add(words)
 		}
 	}
 	return out, lines.Err()
 }
 
-// programsOf returns the programs that are copied into a target, and those that are copied into the ones before it,
-// which Docker's older builder makes too.
-func programsOf(stageDir, name string) (own, earlier []string, err error) {
+// newTarget is what begins with an instruction FROM. One that goes on from an earlier target holds what that holds.
+func newTarget(from []string, earlier []target) target {
+	next := target{}
+	if len(from) > 3 && strings.EqualFold(from[len(from)-2], "AS") {
+		next.name = from[len(from)-1]
+	}
+	base := from[1]
+	if strings.HasPrefix(base, "--") && len(from) > 2 {
+		base = from[2]
+	}
+	next.open = slices.ContainsFunc(earlier, func(t target) bool { return strings.EqualFold(t.name, base) })
+	return next
+}
+
+// add reads one of a target's further instructions. What comes from elsewhere than binDir is in no hash.
+func (t *target) add(words []string) {
+	switch strings.ToUpper(words[0]) {
+	case "ADD":
+		t.open = true
+	case "RUN":
+		t.open = t.open || strings.HasPrefix(words[1], "--")
+	case "COPY":
+		sources := words[1 : len(words)-1]
+		if len(sources) == 0 { // ["the","JSON","form"]
+			t.open = true
+		}
+		for _, source := range sources {
+			dir, program := path.Split(source)
+			switch {
+			case dir == binDir && program != "":
+				t.programs = append(t.programs, program)
+			case !strings.HasPrefix(source, "--chmod=") && !strings.HasPrefix(source, "--chown="):
+				t.open = true
+			}
+		}
+	}
+}
+
+// findTarget returns a target, and the programs that are copied into the ones before it, which Docker's older builder
+// makes too.
+func findTarget(stageDir, name string) (found target, earlier []string, err error) {
 	targets, err := readTargets(stageDir)
 	if err != nil {
-		return nil, nil, err
+		return target{}, nil, err
 	}
 	at := slices.IndexFunc(targets, func(t target) bool { return t.name == name })
 	if at < 0 {
-		return nil, nil, fmt.Errorf("the Dockerfile of %s has no target %s", filepath.Base(stageDir), name)
+		return target{}, nil, fmt.Errorf("the Dockerfile of %s has no target %s", filepath.Base(stageDir), name)
 	}
 	for _, t := range targets[:at] {
 		earlier = append(earlier, t.programs...)
 	}
-	return targets[at].programs, earlier, nil
+	return targets[at], earlier, nil
 }

@@ -83,13 +83,15 @@ func Given(ctx context.Context, out io.Writer, c cluster.Cluster, ref string) (s
 	if err != nil {
 		return "", err
 	}
+	if _, err := use(); err != nil {
+		return "", err
+	}
 	id, err := run(ctx, found.Name, "image", "inspect", "--format", "{{.Id}}", ref)
 	if err != nil {
 		fmt.Fprintf(out, "==> %s has no image %s: the nodes pull it\n", found.Name, ref)
 		return ref, nil //nolint:nilerr // that the engine lacks it is an answer
 	}
-	id = strings.TrimPrefix(id, "sha256:")
-	own := fmt.Sprintf("example.com/%s/given:%s", config.Project(), id[:min(len(id), 12)])
+	own := fmt.Sprintf("example.com/%s/given:%s", config.Project(), short(id))
 	if _, err := run(ctx, found.Name, "tag", ref, own); err != nil {
 		return "", fmt.Errorf("naming %s: %w", ref, err)
 	}

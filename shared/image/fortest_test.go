@@ -44,6 +44,10 @@ case "$*" in
 "pull busybox:1.37") test ! -f ${0%/*}/offline && touch ${0%/*}/pulled || { echo no such host >&2; exit 1; } ;;
 "push refused.example.com/"*) echo denied >&2; exit 1 ;;
 "version --format {{.Server.Arch}}") echo ` + runtime.GOARCH + ` ;;
+build*--iidfile*)
+	# The id follows from all that is in the folder.
+	iid=${*#*--iidfile }
+	echo sha256:$(find . -type f -exec cat {} + | cksum | tr -d ' ')0123456789 >"${iid%% *}" ;;
 "image ls "*) echo example.com/workbook/given:0123456789ab; echo example.com/workbook/given:older ;;
 esac
 `
@@ -51,6 +55,7 @@ esac
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("HARNESS_CACHE", t.TempDir())
 	return calls
 }
 
@@ -61,9 +66,9 @@ func TestGiven(t *testing.T) {
 		want     string
 		loaded   []string
 	}{
-		"the engine has it":       {"flux:1", false, "example.com/workbook/given:0123456789ab", []string{"example.com/workbook/given:0123456789ab"}},
-		"the engine lacks it":     {"flux:2", false, "flux:2", nil},
-		"nobody runs a container": {"flux:1", true, "flux:1", nil},
+		"the engine has it":   {"flux:1", false, "example.com/workbook/given:0123456789ab", []string{"example.com/workbook/given:0123456789ab"}},
+		"the engine lacks it": {"flux:2", false, "flux:2", nil},
+		"no container runs":   {"flux:1", true, "flux:1", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := fakeEngine(t)

@@ -1,11 +1,14 @@
 package image
 
 import (
+	"debug/elf"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -87,7 +90,7 @@ func TestReferenceFollowsTheCode(t *testing.T) {
 	}
 	after := refs(t, dir)
 	if after["manager"] == before["manager"] {
-		t.Error("changed code has the same name, so nobody would roll it out")
+		t.Error("changed code has the same name, so it would not be rolled out")
 	}
 	if after["server"] != before["server"] {
 		t.Error("a change of the operator renames the server's image, so every server would be rolled")
@@ -102,5 +105,69 @@ func TestBinaryShowsTheCompilersError(t *testing.T) {
 	_, err := Binary(t.Context(), dir, "manager", runtime.GOOS, runtime.GOARCH)
 	if err == nil || !strings.Contains(err.Error(), "undefined: tea") {
 		t.Errorf("got error %v, want the compiler's", err)
+	}
+}
+
+// A program that is built with the reader's flags would ask for an interpreter that an image from scratch lacks, or need cgo.
+func TestProgramsAreStaticWhateverGOFLAGSIs(t *testing.T) {
+	for _, flags := range []string{"-buildmode=pie", "-race", "-asan"} {
+		t.Setenv("GOFLAGS", flags)
+		binary, err := Binary(t.Context(), newStage(t), "manager", "linux", "amd64")
+		if err != nil {
+			t.Errorf("GOFLAGS=%s: %v", flags, err)
+			continue
+		}
+		program, err := elf.Open(binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range program.Progs {
+			if part.Type == elf.PT_INTERP {
+				t.Errorf("GOFLAGS=%s: the program needs an interpreter", flags)
+			}
+		}
+		if err := program.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The programs of an image run as a user who does not own them.
+func TestProgramsCanBeRunByAnyUser(t *testing.T) {
+	umask := syscall.Umask(0o077)
+	t.Cleanup(func() { syscall.Umask(umask) })
+	dir := newStage(t)
+	binary, err := Binary(t.Context(), dir, "manager", runtime.GOOS, runtime.GOARCH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(dir, "bin", "copied")
+	if err := install([]byte("program"), copied); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{binary, copied} {
+		if info, err := os.Stat(program); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: got %v, %v, want the mode 0755", program, info.Mode(), err)
+		}
+	}
+}
+
+// An image that was made with other modes must not be used for this one.
+func TestReferenceFollowsTheModes(t *testing.T) {
+	dir := newStage(t)
+	binary := filepath.Join(dir, "manager")
+	named := map[string]os.FileMode{}
+	for _, mode := range []os.FileMode{0o700, 0o755} {
+		if err := errors.Join(os.WriteFile(binary, []byte("program"), mode), os.Chmod(binary, mode)); err != nil {
+			t.Fatal(err)
+		}
+		ref, err := reference(dir, "manager", []string{binary})
+		if err != nil {
+			t.Fatal(err)
+		}
+		named[ref] = mode
+	}
+	if len(named) != 2 {
+		t.Errorf("programs of two modes give one image: %v", named)
 	}
 }

@@ -17,25 +17,50 @@ func program(ctx context.Context, stageDir, name, arch string) (string, error) {
 	if _, err := os.Stat(filepath.Join(stageDir, packageOf(name))); err == nil {
 		return Binary(ctx, stageDir, name, "linux", arch)
 	}
+	content, err := ofMachine(name, arch)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(stageDir, "bin", "linux-"+arch, name)
+	return path, install(content, path)
+}
+
+// ofMachine reads a program of this machine. The error is errNoProgram if an image cannot use it.
+func ofMachine(name, arch string) ([]byte, error) {
 	found, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%w: this machine has no %s", errNoProgram, name)
+		return nil, fmt.Errorf("%w: this machine has no %s", errNoProgram, name)
 	}
 	content, err := os.ReadFile(found)
 	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", found, err)
+		return nil, fmt.Errorf("reading %s: %w", found, err)
 	}
 	if err := checkStatic(content, arch); err != nil {
-		return "", fmt.Errorf("%w: %s of this machine %w", errNoProgram, found, err)
+		return nil, fmt.Errorf("%w: %s of this machine %w", errNoProgram, found, err)
 	}
-	path := filepath.Join(stageDir, "bin", "linux-"+arch, name)
+	return content, nil
+}
+
+// install puts a program of this machine where a Dockerfile finds it.
+func install(content []byte, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", fmt.Errorf("copying %s: %w", found, err)
+		return fmt.Errorf("copying a program of this machine: %w", err)
 	}
-	if err := os.WriteFile(path, content, 0o755); err != nil {
-		return "", fmt.Errorf("copying %s: %w", found, err)
+	if err := os.WriteFile(path, content, programMode); err != nil {
+		return fmt.Errorf("copying a program of this machine: %w", err)
 	}
-	return path, nil
+	return setMode(path)
+}
+
+// programMode lets any user run a program: in an image that is not the one who built it.
+const programMode = 0o755
+
+// setMode gives a program its mode in spite of the umask.
+func setMode(path string) error {
+	if err := os.Chmod(path, programMode); err != nil {
+		return fmt.Errorf("making %s a program for all users: %w", path, err)
+	}
+	return nil
 }
 
 // errNoProgram says that an image cannot be made here for want of a program that is not the stage's own.

@@ -36,6 +36,9 @@ func substitute(ctx context.Context, out io.Writer, stageDir, name, target strin
 	if err != nil {
 		return "", err
 	}
+	if _, err := use(); err != nil {
+		return "", err
+	}
 	given := refs[name]
 	id, err := imageID(ctx, found, given)
 	if err != nil {
@@ -66,8 +69,13 @@ func imageID(ctx context.Context, e *engine.Engine, ref string) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("looking for the image %s: %w", ref, err)
 	}
+	return short(id), nil
+}
+
+// short is the beginning of an image's hash.
+func short(id string) string {
 	id = strings.TrimPrefix(id, "sha256:")
-	return id[:min(len(id), 12)], nil
+	return id[:min(len(id), 12)]
 }
 
 // push gives an image of the engine the name by which the nodes pull it, and pushes it there.
@@ -113,7 +121,7 @@ func command(ctx context.Context, e *engine.Engine, args ...string) error {
 // validPrefix is what a reference may begin with: a host, maybe a port, and folders.
 var validPrefix = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
 
-// registryPrefix checks what somebody calls a registry.
+// registryPrefix checks the name of a registry.
 func registryPrefix(registry string) (string, error) {
 	prefix := strings.TrimSuffix(registry, "/")
 	if !validPrefix.MatchString(prefix) {

@@ -187,7 +187,7 @@ func TestProgramOfThisMachine(t *testing.T) {
 }
 
 // A program that is not there does not keep the targets before it from being built.
-func TestProgramsOf(t *testing.T) {
+func TestFindTarget(t *testing.T) {
 	dir := newStage(t)
 	for name, want := range map[string]string{
 		"server":  "[server] []",
@@ -195,8 +195,8 @@ func TestProgramsOf(t *testing.T) {
 		"busybox": "[no-such-program] [server manager server]",
 		"other":   "the Dockerfile of 05-Teapot has no target other",
 	} {
-		own, earlier, err := programsOf(dir, name)
-		got := strings.Join([]string{list(own), list(earlier)}, " ")
+		found, earlier, err := findTarget(dir, name)
+		got := strings.Join([]string{list(found.programs), list(earlier)}, " ")
 		if err != nil {
 			got = err.Error()
 		}

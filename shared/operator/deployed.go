@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/workbook/shared/cluster"
-	"example.com/workbook/shared/deploy"
 )
 
 // Deployed is an operator that runs as a Deployment in a cluster.
@@ -35,11 +34,7 @@ var _ Operator = &Deployed{}
 
 // InCluster returns a handle for the operator of a stage that is deployed in c from config/OVERLAY.
 func InCluster(c cluster.Cluster, stageDir, overlay string) (*Deployed, error) {
-	objects, err := deploy.Render(stageDir, overlay, nil)
-	if err != nil {
-		return nil, err
-	}
-	m, err := findManifest(objects)
+	m, err := readManifest(stageDir, overlay, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +133,7 @@ func (d *Deployed) KillLeader(ctx context.Context) (string, error) {
 	return identity, d.kill(ctx, leader)
 }
 
-// holds tells whether the process that runs in a pod holds a lease. The holder's identity is the pod's
+// holds reports whether the process that runs in a pod holds a lease. The holder's identity is the pod's
 // name, which is its host name, and what tells the process from others; but it may be that of a process
 // that was killed, and the container has started again. Only a lease renewed since then is the present
 // one's. The start is known to the second.
@@ -172,7 +167,7 @@ func (d *Deployed) managerIn(pod corev1.Pod) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// complete tells whether there are as many pods as there are to be, and all are ready.
+// complete reports whether there are as many pods as there are to be, and all are ready.
 func (d *Deployed) complete(pods []corev1.Pod) bool {
 	return len(pods) == int(d.replicas) && !slices.ContainsFunc(pods, notReady)
 }
@@ -251,28 +246,17 @@ func notReady(pod corev1.Pod) bool {
 	})
 }
 
+// scale is for good: the Deployment is not set aside any more.
 func scale(ctx context.Context, clients kubernetes.Interface, d *appsv1.Deployment, replicas int32) error {
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	return patchReplicas(ctx, clients, d, replicas, "null")
+}
+
+// patchReplicas also sets asideAnnotation, to a value in JSON.
+func patchReplicas(ctx context.Context, clients kubernetes.Interface, d *appsv1.Deployment, replicas int32, aside string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}},"spec":{"replicas":%d}}`, asideAnnotation, aside, replicas)
 	_, err := clients.AppsV1().Deployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "harness"})
 	if err != nil {
 		return fmt.Errorf("scaling Deployment %s/%s to %d: %w", d.Namespace, d.Name, replicas, err)
 	}
 	return nil
-}
-
-// scaleIfThere scales the operator's Deployment, if it is in the cluster, and waits for 0 pods.
-func scaleIfThere(ctx context.Context, cfg *rest.Config, m *manifest, replicas int32) error {
-	clients, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	d := &Deployed{cfg: cfg, clients: clients, manifest: m}
-	err = scale(ctx, clients, m.deployment, replicas)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return d.waitPods(ctx, readyTimeout, "the operator's pods to be gone", func(pods []corev1.Pod) bool { return len(pods) == 0 })
 }

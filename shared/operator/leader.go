@@ -46,7 +46,7 @@ func waitLeader(ctx context.Context, clients kubernetes.Interface, namespace str
 func (p *Process) holder(ctx context.Context, lease *coordinationv1.Lease) (*replica, error) {
 	writes, err := audit.Read(ctx, p.options.Cluster, audit.By(p.User()), audit.Writes(), audit.Answered(200, 201),
 		audit.Resource(coordinationv1.GroupName, "leases"), audit.InNamespace(lease.Namespace),
-		func(e *audit.Event) bool { return e.ObjectRef.Name == lease.Name })
+		audit.Where(func(e *audit.Event) bool { return e.ObjectRef.Name == lease.Name }))
 	if err != nil || len(writes) == 0 {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/workbook/shared/deploy"
 )
 
 // Operator is a handle for an operator that was deployed or started: one replica, or as many as Scale
@@ -55,6 +59,15 @@ type manifest struct {
 	container  *corev1.Container
 	// rest are all other objects, in the order to apply them.
 	rest []*unstructured.Unstructured
+}
+
+// readManifest reads that of the stage's configuration in config/OVERLAY.
+func readManifest(stageDir, overlay string, images deploy.Images) (*manifest, error) {
+	objects, err := deploy.Render(stageDir, overlay, images)
+	if err != nil {
+		return nil, err
+	}
+	return findManifest(objects)
 }
 
 // findManifest takes the operator's Deployment out of a stage's objects: the one that has a
@@ -116,6 +129,18 @@ func AddArgs(objects []*unstructured.Unstructured, args ...string) error {
 		}
 	}
 	return nil
+}
+
+// program is that of the stage which the container runs: the one that its command names, such as /raw for cmd/raw, else
+// manager, which is cmd/ itself.
+func (m *manifest) program(stageDir string) string {
+	if command := m.container.Command; len(command) > 0 {
+		name := path.Base(command[0])
+		if _, err := os.Stat(filepath.Join(stageDir, "cmd", name)); err == nil {
+			return name
+		}
+	}
+	return "manager"
 }
 
 func (m *manifest) serviceAccount() string {

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,24 @@ func TestAddArgs(t *testing.T) {
 	}
 	if sidecar := m.deployment.Spec.Template.Spec.Containers[0]; len(sidecar.Args) > 0 {
 		t.Errorf("the sidecar was given %q", sidecar.Args)
+	}
+}
+
+// What a deployed container runs, a process runs too.
+func TestProgram(t *testing.T) {
+	m, stage := testManifest(t), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(stage, "cmd", "raw"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for want, commands := range map[string][][]string{
+		"raw":     {{"/raw"}, {"raw", "--flag"}},
+		"manager": {nil, {"/manager"}, {"/bin/sh", "-c", "/raw"}},
+	} {
+		for _, m.container.Command = range commands {
+			if got := m.program(stage); got != want {
+				t.Errorf("%q runs %s, want %s", m.container.Command, got, want)
+			}
+		}
 	}
 }
 

@@ -38,6 +38,8 @@ type Process struct {
 	// login gets a token for a process, writes a kubeconfig with it and returns the token's id.
 	login    func(ctx context.Context, kubeconfig string) (credential string, err error)
 	replicas []*replica
+	// scaleBack is there if a Deployment of the operator was scaled to 0.
+	scaleBack func(context.Context) error
 }
 
 var _ Operator = &Process{}

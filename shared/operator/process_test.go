@@ -184,7 +184,7 @@ func TestWithCredential(t *testing.T) {
 	if got := p.withCredential("token of the-kubeconfig-2"); got != p.replicas[1] {
 		t.Errorf("got %+v, want the second replica", got)
 	}
-	if got := p.withCredential("token of somebody else"); got != nil {
+	if got := p.withCredential("token of another user"); got != nil {
 		t.Errorf("got %+v, want nothing", got)
 	}
 	if err := p.replicas[1].end(t.Context(), syscall.SIGKILL); err != nil {
@@ -237,5 +237,37 @@ func TestLeftoversAreEnded(t *testing.T) {
 	said.Reset()
 	if err := other.endLeftover(t.Context(), &said, "teapot"); err != nil || said.Len() > 0 {
 		t.Errorf("an operator that is gone was found again: %v, %q", err, said.String())
+	}
+}
+
+// A machine that loses its power, or a full disk, may keep the name of a record and not its text.
+func TestARecordThatCannotBeReadIsNone(t *testing.T) {
+	p := newProcess(t)
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	record := p.replicas[0].record
+	text, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, broken := range []string{"", string(text[:len(text)/2]), "null"} {
+		if err := os.WriteFile(record, []byte(broken), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		other := &Process{options: p.options}
+		if err := other.endLeftover(t.Context(), t.Output(), "teapot"); err != nil {
+			t.Errorf("%q: %v", broken, err)
+		}
+	}
+	// The next one replaces it as a whole.
+	if err := os.Link(record, record+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if old, err := os.ReadFile(record + ".old"); err != nil || string(old) != "null" {
+		t.Errorf("a record was written in place: %q, %v", old, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/proc"
 )
 
@@ -98,10 +99,7 @@ func (r *replica) remember(ctx context.Context) error {
 		return err
 	}
 	text, err := json.Marshal(now)
-	if err != nil {
-		return fmt.Errorf("remembering the operator's process: %w", err)
-	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(r.record), 0o755), os.WriteFile(r.record, text, 0o600)); err != nil {
+	if err := errors.Join(err, os.MkdirAll(filepath.Dir(r.record), 0o755), config.WriteFile(r.record, text)); err != nil {
 		return fmt.Errorf("remembering the operator's process: %w", err)
 	}
 	return nil
@@ -141,7 +139,7 @@ func (r *replica) end(ctx context.Context, signal syscall.Signal) error {
 	if r.cmd == nil {
 		return nil
 	}
-	// The process may have ended by itself, and then there is nobody to signal.
+	// The process may have ended by itself, and then there is no process to signal.
 	_ = r.cmd.Process.Signal(signal)
 	select {
 	case <-r.ended:

@@ -2,11 +2,16 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"k8s.io/client-go/kubernetes"
 
 	"example.com/workbook/shared/cluster"
 	"example.com/workbook/shared/config"
@@ -33,20 +38,17 @@ type Options struct {
 // Run applies the stage's configuration without the operator's Deployment, so that its CRDs, its
 // ServiceAccount and its role are there, builds the operator for this machine and starts one replica
 // with the manifest's arguments and environment and a token of that ServiceAccount. If the Deployment is
-// in the cluster, it is scaled to 0: there must not be two writers.
+// in the cluster, it is scaled to 0 until Close: there must not be two writers.
 func Run(ctx context.Context, out io.Writer, o Options) (*Process, error) {
 	p := &Process{options: o}
 	p.login = p.newToken
-	objects, err := deploy.Render(o.StageDir, o.Overlay, o.Images)
-	if err != nil {
-		return nil, err
-	}
-	if p.manifest, err = findManifest(objects); err != nil {
+	var err error
+	if p.manifest, err = readManifest(o.StageDir, o.Overlay, o.Images); err != nil {
 		return nil, err
 	}
 	stage := filepath.Base(absolute(o.StageDir))
 	err = step.Run(ctx, out, "building the operator of "+stage, func(ctx context.Context) error {
-		p.binary, err = image.Binary(ctx, o.StageDir, "manager", runtime.GOOS, runtime.GOARCH)
+		p.binary, err = image.Binary(ctx, o.StageDir, p.manifest.program(o.StageDir), runtime.GOOS, runtime.GOARCH)
 		return err
 	})
 	if err != nil {
@@ -59,7 +61,7 @@ func Run(ctx context.Context, out io.Writer, o Options) (*Process, error) {
 		return p.Start(ctx)
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, p.Close(context.WithoutCancel(ctx)))
 	}
 	return p, nil
 }
@@ -76,7 +78,11 @@ func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) erro
 	if err := deploy.WaitOwnable(ctx, cfg, p.manifest.rest); err != nil {
 		return err
 	}
-	if err := scaleIfThere(ctx, cfg, p.manifest, 0); err != nil {
+	clients, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if err := p.setAside(ctx, out, clients); err != nil {
 		return err
 	}
 	if err := p.endLeftover(ctx, out, stage); err != nil {
@@ -86,13 +92,28 @@ func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) erro
 	if err != nil {
 		return err
 	}
-	p.kubeconfig = filepath.Join(repo, ".kube", "operator-"+stage)
+	if err := p.placeKubeconfig(repo, stage); err != nil {
+		return err
+	}
 	// Flags are given only to operators that have them.
 	help, err := exec.CommandContext(ctx, p.binary, "--help").CombinedOutput()
 	if err != nil && len(help) == 0 {
 		return fmt.Errorf("asking the operator for its flags: %w", err)
 	}
 	p.help = string(help)
+	return nil
+}
+
+// placeKubeconfig chooses a file for each cluster: an operator must not start on the one that another run works on. It
+// is also .kube/operator-STAGE, as long as no other run of the stage begins.
+func (p *Process) placeKubeconfig(repo, stage string) error {
+	link := filepath.Join(repo, ".kube", "operator-"+stage)
+	p.kubeconfig = link + "." + url.PathEscape(p.options.Cluster.Context())
+	next := p.kubeconfig + ".link"
+	err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.RemoveAll(next), os.Symlink(filepath.Base(p.kubeconfig), next), os.Rename(next, link))
+	if err != nil {
+		return fmt.Errorf("placing the operator's kubeconfig: %w", err)
+	}
 	return nil
 }
 

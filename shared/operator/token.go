@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// tokenLife is long enough for a working day with `make run`: nobody renews it.
+// tokenLife is long enough for a working day with `make run`: the token is not renewed.
 const tokenLife = 12 * time.Hour
 
 // Token asks for a token of a ServiceAccount, as the kubelet does for a pod.
@@ -80,7 +80,7 @@ func getMetrics(ctx context.Context, port int, token string) (int, string, error
 	return response.StatusCode, string(body), nil
 }
 
-// freePorts finds ports of this machine that nobody listens on. Another process may take one before
+// freePorts finds ports of this machine that no process listens on. Another process may take one before
 // the operator does; then the operator says so and ends.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	var ports []int

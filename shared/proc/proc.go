@@ -4,10 +4,13 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,12 +18,12 @@ import (
 )
 
 // Process names one process for later, also from another process. A pid alone would not do: the
-// system gives it to somebody else after a while.
+// system gives it to another process after a while.
 type Process struct {
 	Name string `json:"name"`
 	PID  int32  `json:"pid"`
-	// Created is the start time in milliseconds since 1970.
-	Created int64 `json:"created"`
+	// Start is when it started, as the system counts: see startOf.
+	Start int64 `json:"start"`
 }
 
 func describe(ctx context.Context, p *process.Process) (Process, error) {
@@ -28,11 +31,11 @@ func describe(ctx context.Context, p *process.Process) (Process, error) {
 	if err != nil {
 		return Process{}, fmt.Errorf("reading the name of process %d: %w", p.Pid, err)
 	}
-	created, err := p.CreateTimeWithContext(ctx)
+	start, err := startOf(ctx, p)
 	if err != nil {
 		return Process{}, fmt.Errorf("reading the start time of process %d: %w", p.Pid, err)
 	}
-	return Process{Name: name, PID: p.Pid, Created: created}, nil
+	return Process{Name: name, PID: p.Pid, Start: start}, nil
 }
 
 // Of names a running process.
@@ -64,22 +67,46 @@ func Children(ctx context.Context) []Process {
 	return out
 }
 
-// Alive tells whether exactly this process still runs. Start times are compared with a tolerance of
-// one clock tick of the system that reports them.
+// Naming are the running processes with an argument that names a file below dir, as in --log=DIR/x.
+func Naming(ctx context.Context, dir string) []Process {
+	all, err := process.ProcessesWithContext(ctx)
+	if err != nil {
+		return nil
+	}
+	var out []Process
+	for _, p := range all {
+		args, err := p.CmdlineSliceWithContext(ctx)
+		if err != nil || !slices.ContainsFunc(args, func(arg string) bool { return names(arg, dir) }) || !sees(p.Pid, dir) {
+			continue
+		}
+		// One that ended meanwhile is of no interest.
+		if d, err := describe(ctx, p); err == nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func names(arg, dir string) bool {
+	if _, value, isFlag := strings.Cut(arg, "="); isFlag && strings.HasPrefix(arg, "-") {
+		arg = value
+	}
+	return strings.HasPrefix(arg, dir+string(filepath.Separator))
+}
+
+// Alive reports whether exactly this process still runs.
 func (p Process) Alive(ctx context.Context) bool {
 	found, err := process.NewProcessWithContext(ctx, p.PID)
 	if err != nil {
 		return false
 	}
 	now, err := describe(ctx, found)
-	if err != nil || now.Name != p.Name || abs(now.Created-p.Created) > 20 {
+	if err != nil || now.Name != p.Name || now.Start != p.Start {
 		return false
 	}
 	status, err := found.StatusWithContext(ctx)
 	return err != nil || !slices.Contains(status, process.Zombie)
 }
-
-func abs(n int64) int64 { return max(n, -n) }
 
 // End asks processes to end, in the order given, each after the one before it is gone; one that
 // takes longer than grace is killed. Processes that are gone already are skipped.
@@ -88,7 +115,8 @@ func End(ctx context.Context, out io.Writer, procs []Process, grace time.Duratio
 		if !p.Alive(ctx) {
 			continue
 		}
-		if err := syscall.Kill(int(p.PID), syscall.SIGTERM); err != nil {
+		// It may have ended since.
+		if err := syscall.Kill(int(p.PID), syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("ending %s (pid %d): %w", p.Name, p.PID, err)
 		}
 		if p.Gone(ctx, grace) {
@@ -105,7 +133,7 @@ func End(ctx context.Context, out io.Writer, procs []Process, grace time.Duratio
 	return nil
 }
 
-// Gone waits until the process has ended, and tells whether it did in time.
+// Gone waits until the process has ended, and reports whether it did in time.
 func (p Process) Gone(ctx context.Context, limit time.Duration) bool {
 	deadline := time.Now().Add(limit)
 	for p.Alive(ctx) {

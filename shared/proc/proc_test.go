@@ -45,7 +45,7 @@ func TestAliveMeansExactlyThisProcess(t *testing.T) {
 		t.Error("a process of another name with the same pid is taken for ours")
 	}
 	other = p
-	other.Created -= 1000
+	other.Start--
 	if other.Alive(t.Context()) {
 		t.Error("a process that started at another time with the same pid is taken for ours")
 	}
@@ -54,7 +54,7 @@ func TestAliveMeansExactlyThisProcess(t *testing.T) {
 func TestEndLeavesOthersAlone(t *testing.T) {
 	ours, others := start(t), start(t)
 	reused := others
-	reused.Created -= 60_000 // what a state file says whose pid now belongs to somebody else
+	reused.Start -= 6000 // what a state file says whose pid now belongs to another process
 
 	var out bytes.Buffer
 	if err := End(t.Context(), &out, []Process{ours, reused}, 5*time.Second); err != nil {
@@ -65,6 +65,35 @@ func TestEndLeavesOthersAlone(t *testing.T) {
 	}
 	if !others.Alive(t.Context()) {
 		t.Error("a process that only shares the pid was ended")
+	}
+}
+
+func TestNamingFindsWhatWorksInAFolder(t *testing.T) {
+	dir := t.TempDir()
+	of := func(args ...string) int32 {
+		// The shell waits for its input and takes any argument.
+		cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", "read line", "sh"}, args...)...)
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return int32(cmd.Process.Pid)
+	}
+	want := []int32{of(dir + "/run/etcd"), of("--kubeconfig=" + dir + "/kubeconfig"), of("-v", "--dir="+dir+"/gone/x")}
+	of(dir + "-2/run/etcd")
+	of("--flag=text about " + dir + "/run")
+
+	var got []int32
+	for _, p := range Naming(t.Context(), dir) {
+		got = append(got, p.PID)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestPushedHereAndPulledThere(t *testing.T) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the folder is left: %v", err)
 	}
-	if response, err := http.Get(here + "/v2/"); err == nil { //nolint:noctx // it is refused
+	if response, err := http.Get(here + "/v2/"); err == nil { //nolint:noctx // the connection fails
 		response.Body.Close()
 		t.Error("the registry still answers")
 	}

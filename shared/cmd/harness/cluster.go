@@ -15,7 +15,7 @@ func newCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Bring a cluster up, look at it, end it",
-		Long:  "CLUSTER=kind|embedded chooses the kind of cluster, CLUSTER_NAME its name.",
+		Long:  "CLUSTER=kind|embedded chooses the kind of cluster (without it: the one that is up), CLUSTER_NAME its name.",
 	}
 	cmd.AddCommand(
 		&cobra.Command{Use: "up", Short: "Bring the cluster up, or use the one that is up", Args: cobra.NoArgs, RunE: clusterUp},

@@ -44,12 +44,17 @@ func newDoctor() *cobra.Command {
 			checks := []func(context.Context) finding{
 				checkGo, checkProgram("make", "nothing works without it"),
 				checkProgram("git", "`make starter` and `make verify` need it"),
-				checkEngine, checkNodeImage, checkKubectl, checkBinaries, checkCgroup, checkMemory, checkDisk,
+				checkEngine, checkNodeImage, checkProgram("bash", "no kind cluster: its node image is found by a script"),
+				checkImages, checkKubectl, checkBinaries, checkChromium,
+				checkProgram("busybox", "tests of shell scripts use one shell less; on Debian and Ubuntu: apt-get install busybox-static"),
+				checkProgram("curl", "some chapters call it"),
+				checkProgram("npm", "`make docs-site` shows diagrams as text"),
+				checkCgroup, checkMemory, checkDisk,
 			}
 			for _, check := range checks {
 				printFinding(out, check(ctx))
 			}
-			kind, err := cluster.Choose(ctx)
+			kind, err := cluster.Choose(ctx, "")
 			if err != nil {
 				return err
 			}
@@ -93,7 +98,12 @@ func checkNodeImage(ctx context.Context) finding {
 	if err != nil {
 		return finding{name, false, "", "it needs an engine"}
 	}
-	// Both the upstream image and one built here carry the version as their tag.
+	// What is pulled by its digest is listed without its tag.
+	pulled := config.Get("KIND_NODE_IMAGE")
+	if exec.CommandContext(ctx, found.Name, "image", "inspect", pulled).Run() == nil {
+		return finding{name, true, pulled, ""}
+	}
+	// One that was built here carries the version in its tag.
 	output, err := exec.CommandContext(ctx, found.Name, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}").Output()
 	if err == nil {
 		for line := range strings.Lines(string(output)) {
@@ -108,7 +118,7 @@ func checkNodeImage(ctx context.Context) finding {
 
 func checkKubectl(context.Context) finding {
 	path, err := exec.LookPath("kubectl")
-	return finding{"kubectl", err == nil, path, "`make kubectl` puts one into the cache; no test needs it"}
+	return finding{"kubectl", err == nil, path, "`make kubectl` puts one into the cache; one test is skipped"}
 }
 
 func checkBinaries(context.Context) finding {
@@ -118,23 +128,34 @@ func checkBinaries(context.Context) finding {
 		return finding{name, false, err.Error(), "unknown"}
 	}
 	programs := map[string]string{
-		"etcd": "ETCD_VERSION", "kwok": "KWOK_VERSION", "kube-apiserver": "KUBERNETES_VERSION",
+		"etcd": "ETCD_VERSION", "kwok": "KWOK_VERSION", "kube-apiserver": "KUBERNETES_VERSION", "kubectl": "KUBERNETES_VERSION",
 		"kube-controller-manager": "KUBERNETES_VERSION", "kube-scheduler": "KUBERNETES_VERSION",
 	}
 	var missing []string
 	for program, version := range programs {
 		// Where package binaries keeps them.
 		path := filepath.Join(cache, "binaries", runtime.GOOS+"-"+runtime.GOARCH, program+"-"+config.Get(version))
-		if _, err := os.Stat(path); err != nil {
+		// An empty one is made again.
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 			missing = append(missing, program)
 		}
 	}
 	if len(missing) == 0 {
-		return finding{name, true, "the programs of the embedded cluster are in the cache", ""}
+		return finding{name, true, "the programs of the embedded cluster, and kubectl, are in the cache", ""}
 	}
 	slices.Sort(missing)
 	return finding{name, false, "", "not in the cache: " + strings.Join(missing, ", ") +
 		"; downloaded or built when they are first needed, in minutes"}
+}
+
+// checkChromium accepts what the tests of pages accept.
+func checkChromium(context.Context) finding {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return finding{"Chromium", true, path, ""}
+		}
+	}
+	return finding{"Chromium", false, "", "the tests of pages are skipped; on Debian and Ubuntu: apt-get install chromium"}
 }
 
 func checkMemory(ctx context.Context) finding {

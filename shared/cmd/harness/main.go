@@ -13,13 +13,17 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/workbook/shared/config"
+	"example.com/workbook/shared/proc"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	proc.OutliveReader()
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	// A second Ctrl-C ends the harness at once; the next run repairs what is left.
 	context.AfterFunc(ctx, stop)
-	// controller-runtime complains if nobody says where its logs go; the client has nothing to say.
+	// controller-runtime complains if no logger is set; the client has nothing to say.
 	ctrllog.SetLogger(logr.Discard())
 
 	err := newRoot().ExecuteContext(ctx)
@@ -30,8 +34,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "harness: interrupted")
 		os.Exit(130)
 	}
-	fmt.Fprintln(os.Stderr, "harness:", err)
+	fmt.Fprintln(os.Stderr, "harness:", config.Explain(err))
 	os.Exit(1)
+}
+
+// endSignals are those that end the harness in order. nohup is respected.
+func endSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 func newRoot() *cobra.Command {

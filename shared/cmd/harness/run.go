@@ -49,10 +49,11 @@ func runOperator(ctx context.Context, cmd *cobra.Command, o operator.Options) er
 		return err
 	}
 	fmt.Fprintf(out, "==> the operator runs as %s; Ctrl-C ends it\n", p.User())
+	cleanup := context.WithoutCancel(ctx)
 	select {
 	case <-p.Ended():
-		return errors.New("the operator ended by itself")
+		return errors.Join(errors.New("the operator ended by itself"), p.Close(cleanup))
 	case <-ctx.Done():
-		return p.Stop(context.WithoutCancel(ctx))
+		return p.Close(cleanup)
 	}
 }

@@ -103,7 +103,7 @@ func (s *stage) build(ctx context.Context, out io.Writer, c cluster.Cluster, tar
 	return image.ForStage(ctx, out, c, s.dir, targets)
 }
 
-// target is the cluster to change: a foreign one that was allowed by name, else the harness's own,
+// target is the cluster to change: an external one that was allowed by name, else the harness's own,
 // which is brought up if it is not.
 func target(ctx context.Context, cmd *cobra.Command) (cluster.Cluster, error) {
 	c, err := cluster.Target(ctx)

@@ -1,6 +1,6 @@
 // Package capped takes capabilities out of the container specifications that runc is given.
 //
-// A host may itself lack capabilities (its bounding set says which it can ever have). runc refuses to
+// A host may itself lack capabilities (its bounding set says which it can ever have). runc fails to
 // start a privileged container there, because it asks for all of them, and the nodes of a kind
 // cluster are privileged containers.
 package capped
@@ -33,7 +33,7 @@ func File(args []string) (file string, path []string) {
 }
 
 // Limit removes, from every capability list at path in an OCI specification, the names that allowed
-// refuses. Everything else in the specification stays as it was. A specification with no capabilities
+// rejects. Everything else in the specification stays as it was. A specification with no capabilities
 // is returned unchanged.
 func Limit(spec []byte, path []string, allowed func(name string) bool) ([]byte, error) {
 	if len(path) == 0 {

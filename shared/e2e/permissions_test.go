@@ -7,8 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestUnusedRights(t *testing.T) {
-	held := rightsIn([]rbacv1.PolicyRule{
+func TestUnusedPermissions(t *testing.T) {
+	held := permissionsIn([]rbacv1.PolicyRule{
 		{APIGroups: []string{"apps", ""}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{"batch"}, Resources: []string{"jobs", "jobs/status"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}},
@@ -17,7 +17,7 @@ func TestUnusedRights(t *testing.T) {
 	used := []string{"watch apps/deployments", "create batch/jobs", "delete batch/jobs"}
 	derived := map[string]string{"create batch/jobs/status": "said to be used"}
 	want := []string{"list /deployments", "watch /deployments", "list /secrets", "get /metrics"}
-	if got := unusedRights(held, used, derived); !slices.Equal(got, want) {
+	if got := unusedPermissions(held, used, derived); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

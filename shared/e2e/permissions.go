@@ -28,35 +28,35 @@ func (e *Env) WritesIn(ctx context.Context, namespace string) []audit.Event {
 	return events
 }
 
-// ExpectExactRights asserts that the roles bound to the operator hold no right that it does not use, and lack
+// ExpectExactPermissions asserts that the roles bound to the operator hold no permission that it does not use, and lack
 // none that it uses. The operator is started anew, with no lease to find; work has it do all that it ever does.
-// derived are the rights that no request is named after, and what they are for.
-func (e *Env) ExpectExactRights(ctx context.Context, derived map[string]string, work func()) {
+// derived are the permissions that no request is named after, and what they are for.
+func (e *Env) ExpectExactPermissions(ctx context.Context, derived map[string]string, work func()) {
 	ginkgo.GinkgoHelper()
 	began := time.Now()
 	gomega.Expect(e.Operator.Stop(ctx)).To(gomega.Succeed())
 	gomega.Expect(e.Client.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(e.Operator.Namespace()))).To(gomega.Succeed())
 	gomega.Expect(e.Operator.Start(ctx)).To(gomega.Succeed())
 	work()
-	// Someone asks for its metrics, so that it has to ask who that is and what they may do.
+	// A request for its metrics has it create a TokenReview and a SubjectAccessReview.
 	status, _, err := e.Operator.Metrics(ctx, e.tokenOf(ctx, e.Namespace(ctx), "curious"))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	gomega.Expect(status).To(gomega.Equal(http.StatusForbidden))
 
-	held := e.rightsHeld(ctx)
+	held := e.permissionsHeld(ctx)
 	mine := []audit.Filter{audit.By(e.Operator.User()), audit.Since(began)}
 	// Events are sent when all else is done, and the lease is renewed after two seconds.
 	gomega.Eventually(ctx, func(g gomega.Gomega) {
 		events, err := audit.Read(ctx, e.Cluster, mine...)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(unusedRights(held, audit.Permissions(events), derived)).To(gomega.BeEmpty(), "a role holds rights that are never used")
+		g.Expect(unusedPermissions(held, audit.Permissions(events), derived)).To(gomega.BeEmpty(), "a role holds permissions that are never used")
 	}).WithTimeout(expect.Soon).WithPolling(time.Second).Should(gomega.Succeed())
-	// The authorizer's word, not the answer's code: admission, too, answers Forbidden.
-	refused, err := audit.Read(ctx, e.Cluster, append(mine, func(e *audit.Event) bool {
+	// The authorizer's decision, not the status of the response: admission, too, answers Forbidden.
+	rejected, err := audit.Read(ctx, e.Cluster, append(mine, audit.Where(func(e *audit.Event) bool {
 		return e.Annotations["authorization.k8s.io/decision"] == "forbid"
-	})...)
+	}))...)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(refused).To(gomega.BeEmpty(), "the roles lack: %s", audit.Describe(refused))
+	gomega.Expect(rejected).To(gomega.BeEmpty(), "the roles lack: %s", audit.Describe(rejected))
 }
 
 // ExpectGuardedMetrics asserts that the operator shows its metrics to those who are bound to a ClusterRole, and
@@ -70,7 +70,7 @@ func (e *Env) ExpectGuardedMetrics(ctx context.Context, readerRole string, names
 
 	status, _, err = e.Operator.Metrics(ctx, e.tokenOf(ctx, namespace, "outsider"))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(status).To(gomega.Equal(http.StatusForbidden), "with a token, but without the right")
+	gomega.Expect(status).To(gomega.Equal(http.StatusForbidden), "with a token, but without the permission")
 
 	reader := e.tokenOf(ctx, namespace, "reader")
 	binding := &rbacv1.ClusterRoleBinding{
@@ -82,8 +82,8 @@ func (e *Env) ExpectGuardedMetrics(ctx context.Context, readerRole string, names
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { //nolint:contextcheck // the spec's own context ends with it
 		gomega.Expect(e.Client.Delete(ctx, binding)).To(gomega.Succeed())
 	})
-	// The API server's authorizer may hear of the binding a moment later, and the operator remembers a
-	// refusal for half a minute.
+	// The API server's authorizer may see the binding a moment later, and the operator remembers a
+	// rejection for half a minute.
 	gomega.Eventually(ctx, func(g gomega.Gomega) {
 		status, body, err := e.Operator.Metrics(ctx, reader)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
@@ -104,9 +104,9 @@ func (e *Env) tokenOf(ctx context.Context, namespace, name string) string {
 	return token
 }
 
-// rightsHeld are those of every role that is bound to the operator's ServiceAccount, as audit.Permissions
+// permissionsHeld are those of every role that is bound to the operator's ServiceAccount, as audit.Permissions
 // writes what was asked for.
-func (e *Env) rightsHeld(ctx context.Context) []string {
+func (e *Env) permissionsHeld(ctx context.Context) []string {
 	ginkgo.GinkgoHelper()
 	var everywhere rbacv1.ClusterRoleBindingList
 	var inOne rbacv1.RoleBindingList
@@ -123,9 +123,9 @@ func (e *Env) rightsHeld(ctx context.Context) []string {
 			rules = append(rules, e.rulesOf(ctx, binding.RoleRef, binding.Namespace)...)
 		}
 	}
-	rights := rightsIn(rules)
-	gomega.Expect(rights).NotTo(gomega.BeEmpty(), "no role is bound to %s", e.Operator.User())
-	return rights
+	permissions := permissionsIn(rules)
+	gomega.Expect(permissions).NotTo(gomega.BeEmpty(), "no role is bound to %s", e.Operator.User())
+	return permissions
 }
 
 func (e *Env) isOperator(subject rbacv1.Subject) bool {
@@ -144,34 +144,34 @@ func (e *Env) rulesOf(ctx context.Context, ref rbacv1.RoleRef, namespace string)
 	return role.Rules
 }
 
-// rightsIn takes rules apart: one "verb group/resource" for each combination.
-func rightsIn(rules []rbacv1.PolicyRule) []string {
-	var rights []string
+// permissionsIn takes rules apart: one "verb group/resource" for each combination.
+func permissionsIn(rules []rbacv1.PolicyRule) []string {
+	var permissions []string
 	for _, rule := range rules {
 		for _, verb := range rule.Verbs {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
-					rights = append(rights, verb+" "+group+"/"+resource)
+					permissions = append(permissions, verb+" "+group+"/"+resource)
 				}
 			}
 			for _, url := range rule.NonResourceURLs {
-				rights = append(rights, verb+" "+url)
+				permissions = append(permissions, verb+" "+url)
 			}
 		}
 	}
-	return rights
+	return permissions
 }
 
-// unusedRights are those of held that are neither used nor derived.
-func unusedRights(held, used []string, derived map[string]string) []string {
+// unusedPermissions are those of held that are neither used nor derived.
+func unusedPermissions(held, used []string, derived map[string]string) []string {
 	var unused []string
-	for _, right := range held {
+	for _, permission := range held {
 		// An informer gets its first state as a stream, by watch alone, and lists only where it cannot.
-		what, isList := strings.CutPrefix(right, "list ")
-		if slices.Contains(used, right) || derived[right] != "" || isList && slices.Contains(used, "watch "+what) {
+		what, isList := strings.CutPrefix(permission, "list ")
+		if slices.Contains(used, permission) || derived[permission] != "" || isList && slices.Contains(used, "watch "+what) {
 			continue
 		}
-		unused = append(unused, right)
+		unused = append(unused, permission)
 	}
 	return unused
 }

@@ -14,7 +14,7 @@ import (
 
 // Target decides which cluster a command of the reader's may change. Without KUBECONFIG and
 // ALLOW_CONTEXT it is the harness's own, and Target returns nil. A KUBECONFIG that leads elsewhere is
-// refused, because the reader may not know that it is set, unless ALLOW_CONTEXT names the context.
+// rejected, because the reader may not know that it is set, unless ALLOW_CONTEXT names the context.
 func Target(ctx context.Context) (Cluster, error) {
 	own, err := KubeconfigPath()
 	if err != nil {
@@ -48,38 +48,40 @@ func target(kubeconfig, allowed, own string) (Cluster, error) {
 	if _, found := config.Contexts[allowed]; !found {
 		return nil, fmt.Errorf("ALLOW_CONTEXT=%s: the kubeconfig has no such context", allowed)
 	}
-	return &foreign{context: allowed, rules: rules}, nil
+	return &external{context: allowed, rules: rules}, nil
 }
 
+// samePath reports whether a leads to the file b, which need not be there yet. There may be links on the way.
 func samePath(a, b string) bool {
-	if a == "" {
-		return false
+	if abs, err := filepath.Abs(a); err == nil && abs == b {
+		return true
 	}
-	abs, err := filepath.Abs(a)
-	return err == nil && abs == b
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// foreign is a cluster that somebody else made and runs.
-type foreign struct {
+// external is a cluster that the harness did not make.
+type external struct {
 	context string
 	rules   *clientcmd.ClientConfigLoadingRules
 }
 
-func (f *foreign) Kind() Kind                  { return KindForeign }
-func (f *foreign) Name() string                { return f.context }
-func (f *foreign) Context() string             { return f.context }
-func (f *foreign) RunsContainers() bool        { return true }
-func (f *foreign) Close(context.Context) error { return nil }
-func (f *foreign) Kubeconfig() string          { return f.rules.GetDefaultFilename() }
-func (f *foreign) LoadImages(context.Context, ...string) (bool, error) {
-	return false, errors.New("the harness cannot load images into a foreign cluster: name a registry that it pulls from, with REGISTRY=HOST:PORT")
+func (f *external) Kind() Kind                  { return KindExternal }
+func (f *external) Name() string                { return f.context }
+func (f *external) Context() string             { return f.context }
+func (f *external) RunsContainers() bool        { return true }
+func (f *external) Close(context.Context) error { return nil }
+func (f *external) Kubeconfig() string          { return f.rules.GetDefaultFilename() }
+func (f *external) LoadImages(context.Context, ...string) (bool, error) {
+	return false, errors.New("the harness cannot load images into a cluster that it did not make: name a registry that it pulls from, with REGISTRY=HOST:PORT")
 }
 
-func (f *foreign) AuditLog(context.Context) (io.ReadCloser, error) {
-	return nil, errors.New("the harness cannot read the audit log of a foreign cluster")
+func (f *external) AuditLog(context.Context) (io.ReadCloser, error) {
+	return nil, errors.New("the harness cannot read the audit log of a cluster that it did not make")
 }
 
-func (f *foreign) RESTConfig() (*rest.Config, error) {
+func (f *external) RESTConfig() (*rest.Config, error) {
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules,
 		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
 	if err != nil {
@@ -88,7 +90,7 @@ func (f *foreign) RESTConfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
-func (f *foreign) Nodes(ctx context.Context) ([]Node, error) {
+func (f *external) Nodes(ctx context.Context) ([]Node, error) {
 	cfg, err := f.RESTConfig()
 	if err != nil {
 		return nil, err
