@@ -1,0 +1,69 @@
+package faults
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"example.com/workbook/shared/proc"
+)
+
+// startsServer says in the environment that TestServerUntilInterrupted runs.
+const startsServer = "FAULTS_STARTS_SERVER"
+
+// TestServerUntilInterrupted is the program that TestInterruptEndsTheServer interrupts.
+func TestServerUntilInterrupted(t *testing.T) {
+	if os.Getenv(startsServer) == "" {
+		t.Skip("it is a part of TestInterruptEndsTheServer")
+	}
+	if _, err := startServer(t, Operator{Scheme: clientgoscheme.Scheme}); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(proc.Children(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	<-t.Context().Done()
+}
+
+// Ctrl-C in a terminal reaches the test, and neither etcd nor the API server: those have process groups of their own.
+func TestInterruptEndsTheServer(t *testing.T) {
+	test := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestServerUntilInterrupted$")
+	test.Env = append(os.Environ(), startsServer+"=yes")
+	test.Stderr = os.Stderr
+	output, err := test.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := test.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var children []proc.Process
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if json.Unmarshal(lines.Bytes(), &children) == nil {
+			break
+		}
+	}
+	if len(children) != 2 {
+		t.Fatalf("got %v, want etcd and the API server", children)
+	}
+	if err := test.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := test.Wait(); err == nil {
+		t.Error("a test that is interrupted passes")
+	}
+	for _, child := range children {
+		if child.Alive(t.Context()) {
+			t.Errorf("%s runs on after the end of the test", child.Name)
+		}
+	}
+	slices.Reverse(children) // etcd last
+	if err := proc.End(t.Context(), os.Stderr, children, stepLimit); err != nil {
+		t.Error(err)
+	}
+}
