@@ -17,7 +17,23 @@ $(GOAL_STAGE): need-go
 $(filter-out $(GOAL_STAGE),$(MAKECMDGOALS)):
 	@:
 
+# With learn as the first goal, as in `make learn run 09a`, the others are its arguments.
+else ifeq (learn,$(firstword $(MAKECMDGOALS)))
+
+LEARN_ARGS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+.PHONY: $(MAKECMDGOALS)
+learn: need-go
+	@exec scripts/learn.sh $(LEARN_ARGS)
+ifneq (,$(LEARN_ARGS))
+$(LEARN_ARGS):
+	@:
+endif
+
 else
+
+.PHONY: learn
+learn: need-go ## the exercises, with a check of your code at each save; make learn help lists its commands
+	@exec scripts/learn.sh
 
 .PHONY: help
 help: ## this list
@@ -32,7 +48,7 @@ stage-%: need-go
 
 .PHONY: test
 test: need-go ## unit tests, and tests against a real API server, of every module
-	@HARNESS='$(HARNESS)' MAKE='$(MAKE)' scripts/test.sh $(STAGES)
+	@MAKE='$(MAKE)' scripts/test.sh $(STAGES)
 
 .PHONY: e2e
 e2e: need-go ## every stage on a cluster; CLUSTER=kind or CLUSTER=embedded says which
@@ -58,31 +74,40 @@ snippets: need-go ## copy the code that the Markdown files show from where it is
 
 .PHONY: docs-test
 docs-test: need-go ## run every command of the chapters; CLUSTER=kind those that need containers, all with ALL=1; CHAPTER=05
-	@exec env DOCS_CLUSTER=$(or $(CLUSTER),embedded) DOCS_ALL=$(ALL) go -C scripts/docstest test -count=1 -v -timeout 80m -run '^TestChapters$$/$(CHAPTER)' .
+	@exec env DOCS_CLUSTER=$(or $(CLUSTER),embedded) DOCS_ALL=$(ALL) DOCS_CHAPTER='$(CHAPTER)' go -C scripts/docstest test -count=1 -v -parallel 8 -timeout 80m -run '^TestChapters$$' .
 
 .PHONY: docs-site
 docs-site: need-go ## the chapters as a site, in _artifacts/site: open its index.html
-	@go run ./scripts/docssite -root .
+	@GOWORK= go run ./scripts/docssite -root .
 
 .PHONY: docs-serve
-docs-serve: need-go ## the same, served at http://localhost:8000; SERVE=host:port is another address
-	@go run ./scripts/docssite -root . -serve $(or $(SERVE),localhost:8000)
+docs-serve: need-go ## the same, served at http://localhost:8000, with your progress; SERVE=host:port is another address
+	@GOWORK= go run ./scripts/docssite -root . -serve $(or $(SERVE),localhost:8000)
 
 .PHONY: docs-site-test
 docs-site-test: docs-site ## the site in a headless Chromium, on a desktop and on a phone
-	@SITE='$(CURDIR)/_artifacts/site' go -C scripts/docssite test -count=1 -v -timeout 20m .
+	@SITE="$$PWD/_artifacts/site" go -C scripts/docssite test -count=1 -v -timeout 20m .
 
 .PHONY: check
 check: lint verify test ## lint, verify and test: all but e2e
+
+.PHONY: exercises-check
+exercises-check: need-go ## the exercises, for their authors; STAGE=1 or EXERCISE=05a,09a, UPDATE=1 writes golden.json
+	@GOWORK= go run ./shared/cmd/exercises-check -stage='$(STAGE)' -exercise='$(EXERCISE)' $(if $(UPDATE),-update) $(EXERCISES_FLAGS)
 
 .PHONY: vuln
 vuln: need-go ## known vulnerabilities in what the modules use; asks vuln.go.dev
 	@scripts/vuln.sh
 
+.PHONY: plain-image
+plain-image: need-go ## the image that chapter 01 needs on kind: pulled if it can be, else built
+	@scripts/plain-image.sh
+
 # The program reads the variables of the command line from its environment.
 .PHONY: starter
 starter: need-go ## a stage as your own project; without variables it says how
-	@go run ./scripts/starter
+# The program lies in the workspace, whatever GOWORK is; it takes the reader's for what it runs itself.
+	@READER_GOWORK="$$GOWORK" GOWORK= go run ./scripts/starter
 
 endif
 

@@ -1,0 +1,18 @@
+package scheme
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// NewScheme returns the smallest scheme with which ConfigMaps can be cached.
+func NewScheme() (*runtime.Scheme, error) {
+	builder := runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, &corev1.ConfigMapList{})
+		metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+		return nil
+	})
+	scheme := runtime.NewScheme()
+	return scheme, builder.AddToScheme(scheme)
+}

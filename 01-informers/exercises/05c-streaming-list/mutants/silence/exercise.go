@@ -1,0 +1,61 @@
+package streaming
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Follow calls handle for each ConfigMap of the namespace, then synced, then handle for each change, until ctx ends.
+func Follow(ctx context.Context, client kubernetes.Interface, namespace string,
+	handle func(event watch.EventType, object *corev1.ConfigMap), synced func(),
+) error {
+	version, complete := "", false
+	for ctx.Err() == nil {
+		options := metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}
+		if version == "" {
+			options.SendInitialEvents = new(true)
+			options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+		}
+		watcher, err := client.CoreV1().ConfigMaps(namespace).Watch(ctx, options)
+		if err != nil {
+			pause(ctx)
+			continue
+		}
+		open := true
+		for open {
+			select {
+			case event := <-watcher.ResultChan():
+				var object *corev1.ConfigMap
+				if object, open = event.Object.(*corev1.ConfigMap); !open {
+					break
+				}
+				if event.Type != watch.Bookmark {
+					handle(event.Type, object)
+				}
+				if version != "" || object.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
+					version = object.ResourceVersion
+				}
+			case <-time.After(time.Second):
+				if !complete {
+					complete = true
+					synced()
+				}
+			}
+		}
+		watcher.Stop()
+	}
+	return nil
+}
+
+// pause waits a moment, or until ctx ends.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(50 * time.Millisecond):
+	}
+}

@@ -1,0 +1,229 @@
+// Package reflector is exercise 06a: keep a store equal to the API server, also when that is away.
+package reflector
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/exercises/internal/follow"
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// Entry is what the reader writes.
+type Entry func(ctx context.Context, client kubernetes.Interface, namespace string, store cache.Store,
+	sleep func(ctx context.Context, pause time.Duration))
+
+const (
+	patience = 5 * time.Second
+	// failures is how many requests fail in a row: as many as it takes until the pauses are no longer than the last one.
+	failures = 7
+	longest  = 30 * time.Second
+)
+
+// Check compares the store with what happened, and the pauses with the requests that failed.
+func Check(t *check.T, work check.Work[Entry]) {
+	ok := t.Behaviour("what is there comes into the store", func(b *check.B) {
+		r := start(b, work.Entry, 0)
+		r.has("a=1 b=1")
+	})
+	ok = ok && t.Behaviour("each change comes into the store", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Create("c")
+		r.Delete("b")
+		r.has("a=2 c=1")
+	})
+	if !ok {
+		return
+	}
+	t.Behaviour("when a watch ends, the next one begins at once, without a list", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.away(0)
+		if n := r.lists(); n > 1 {
+			b.Fatalf("%d lists were requested", n)
+		}
+		if len(r.paused()) > 0 {
+			b.Fatalf("it paused, and no request had failed")
+		}
+	})
+	t.Behaviour("a first list that fails is repeated", func(b *check.B) {
+		r := start(b, work.Entry, 2)
+		r.has("a=1 b=1")
+	})
+	pauses(t, work.Entry)
+	t.Behaviour("after a 410 the store becomes what the new list has", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Wire.Gap(true, func() { r.Delete("b"); r.Create("c") })
+		r.has("a=2 c=1")
+	})
+	t.Behaviour("until the new list has come, the store has what it had", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Wire.Fail(failures, kube.Lists)
+		r.Wire.Gap(true, func() { r.Delete("b"); r.Create("c") })
+		r.has("a=2 c=1")
+		for _, p := range r.paused() {
+			if p.store != "a=2 b=1" && p.store != "a=2 c=1" {
+				b.Fatalf("while the list failed, a reader of the store found [%s], and before that [a=2 b=1]", p.store)
+			}
+		}
+	})
+	t.Behaviour("it returns when its context ends", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Stop()
+	})
+}
+
+// pauses checks what comes after a request that fails.
+func pauses(t *check.T, entry Entry) {
+	t.Behaviour("while the API server is away, each pause is twice as long as the last one, up to 30 s", func(b *check.B) {
+		r := begun(b, entry)
+		expected := time.Second
+		for i, pause := range r.away(failures) {
+			if pause < expected {
+				b.Fatalf("after %d failures in a row the pause is shorter than %s", i+1, expected)
+			}
+			if pause > 2*expected {
+				b.Fatalf("after %d failures in a row the pause is longer than %s and as much again", i+1, expected)
+			}
+			expected = min(2*expected, longest)
+		}
+	})
+	t.Behaviour("two programs do not pause equally long", func(b *check.B) {
+		r := begun(b, entry)
+		if !slices.ContainsFunc(r.away(failures), func(pause time.Duration) bool { return pause%time.Second != 0 }) {
+			b.Fatalf("all pauses are whole seconds: nothing in them is random")
+		}
+	})
+	t.Behaviour("after a request that succeeds, the pauses begin anew", func(b *check.B) {
+		r := begun(b, entry)
+		r.away(failures)
+		if r.away(1)[0] > 2*time.Second {
+			b.Fatalf("one request failed after others had succeeded, and the pause is longer than one second and as much again")
+		}
+	})
+}
+
+// reflection is the reader's function at work, with its store and its pauses.
+type reflection struct {
+	*follow.Run
+	b     *check.B
+	store cache.Store
+
+	mu     sync.Mutex
+	pauses []pause
+}
+
+// pause is one that the reader's function makes.
+type pause struct {
+	// requests is how many there were before it.
+	requests int
+	long     time.Duration
+	// store is what the store has meanwhile.
+	store string
+}
+
+// start creates a=1 and b=1, and starts the reader's function. Its first requests fail.
+func start(b *check.B, entry Entry, failing int) *reflection {
+	r := &reflection{b: b, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	ready := make(chan struct{})
+	r.Run = follow.Start(b, func(ctx context.Context, client kubernetes.Interface, namespace string,
+		_ func(watch.EventType, *corev1.ConfigMap),
+	) error {
+		<-ready
+		entry(ctx, client, namespace, r.store, r.sleep)
+		return nil
+	}, "a", "b")
+	r.Wire.Fail(failing, kube.Lists)
+	close(ready)
+	return r
+}
+
+// begun is a run that has listed, and has stored a change by its watch.
+func begun(b *check.B, entry Entry) *reflection {
+	r := start(b, entry, 0)
+	r.has("a=1 b=1")
+	r.Watching()
+	r.Set("a", "2")
+	r.has("a=2 b=1")
+	return r
+}
+
+func (r *reflection) sleep(ctx context.Context, long time.Duration) {
+	p := pause{requests: len(r.Wire.Requests()), long: long, store: r.content()}
+	r.b.Event("  a pause of %s", long.Round(time.Second/10))
+	r.mu.Lock()
+	r.pauses = append(r.pauses, p)
+	r.mu.Unlock()
+	// A moment, for a function that does nothing else.
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Millisecond):
+	}
+}
+
+// paused are the pauses so far.
+func (r *reflection) paused() []pause {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.pauses)
+}
+
+// away cuts the watch and lets n requests fail, until a change has come by a new watch. It returns the pause after each of them.
+func (r *reflection) away(n int) []time.Duration {
+	before := len(r.Wire.Requests())
+	r.Wire.Fail(n, func(kube.Request) bool { return true })
+	r.Wire.CutWatches()
+	r.Create("c")
+	r.Wire.Release()
+	r.has("a=2 b=1 c=1")
+	r.Watching()
+	r.Delete("c")
+	r.has("a=2 b=1")
+	pauses := make([]time.Duration, n)
+	for _, p := range r.paused() {
+		if i := p.requests - before - 1; i >= 0 && i < n {
+			pauses[i] += p.long
+		}
+	}
+	return pauses
+}
+
+// lists is how many lists were requested, streaming lists among them.
+func (r *reflection) lists() int {
+	n := 0
+	for _, request := range r.Wire.Requests() {
+		if kube.Lists(request) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *reflection) content() string {
+	var all []string
+	for _, object := range r.store.List() {
+		if object, ok := object.(*corev1.ConfigMap); ok {
+			all = append(all, object.Name+"="+object.Data["value"])
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// has waits until the store has this.
+func (r *reflection) has(want string) {
+	r.b.Eventually(patience, func() string {
+		if got := r.content(); got != want {
+			return "the store has [" + got + "], and the API server [" + want + "]"
+		}
+		return ""
+	})
+}

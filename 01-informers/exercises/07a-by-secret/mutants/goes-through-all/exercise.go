@@ -1,0 +1,55 @@
+package secret
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// BySecret returns find, which returns the keys of the Pods that use a Secret.
+func BySecret(informer cache.SharedIndexInformer) (find func(namespace, name string) ([]string, error), err error) {
+	return func(namespace, name string) ([]string, error) {
+		var keys []string
+		for _, object := range informer.GetStore().List() {
+			pod, ok := object.(*corev1.Pod)
+			if ok && pod.Namespace == namespace && slices.Contains(secrets(&pod.Spec), name) {
+				keys = append(keys, pod.Namespace+"/"+pod.Name)
+			}
+		}
+		return keys, nil
+	}, nil
+}
+
+// secrets are the names of all Secrets in a Pod. One may be there more than once.
+func secrets(spec *corev1.PodSpec) []string {
+	var names []string
+	for _, reference := range spec.ImagePullSecrets {
+		names = append(names, reference.Name)
+	}
+	for _, volume := range spec.Volumes {
+		if volume.Secret != nil {
+			names = append(names, volume.Secret.SecretName)
+		}
+		if volume.Projected != nil {
+			for _, source := range volume.Projected.Sources {
+				if source.Secret != nil {
+					names = append(names, source.Secret.Name)
+				}
+			}
+		}
+	}
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, variable := range container.Env {
+			if variable.ValueFrom != nil && variable.ValueFrom.SecretKeyRef != nil {
+				names = append(names, variable.ValueFrom.SecretKeyRef.Name)
+			}
+		}
+		for _, source := range container.EnvFrom {
+			if source.SecretRef != nil {
+				names = append(names, source.SecretRef.Name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,84 @@
+// Package portit is exercise 10c: the controller of Foos on controller-runtime.
+package portit
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/shared/exercise/check"
+)
+
+// Entry is what the reader writes.
+type Entry func(ctx context.Context, mgr ctrl.Manager) error
+
+// patience is for what follows an event within milliseconds, and after a conflict or two.
+const patience = 4 * time.Second
+
+// Check runs a manager with the reader's controller for each behaviour.
+func Check(t *check.T, work check.Work[Entry]) {
+	ok := t.Behaviour("it creates a Deployment for a Foo", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.createFoo(fooName, "one")
+		c.expectOwn(fooName, "one")
+		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	})
+	ok = ok && t.Behaviour("it reports when all replicas are available", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.createFoo(fooName, "one")
+		c.expectOwn(fooName, "one")
+		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+		c.expectCaughtUp()
+		c.rollOut("one")
+		c.expectReady(fooName, metav1.ConditionTrue, v1alpha1.ReasonAvailable)
+	})
+	if !ok {
+		return
+	}
+	t.Behaviour("it creates a Deployment again that was deleted", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.createFoo(fooName, "one")
+		c.delete(c.expectOwn(fooName, "one"))
+		c.expectOwn(fooName, "one")
+	})
+	t.Behaviour("it leaves a Deployment of the name unchanged that is not the Foo's", func(b *check.B) {
+		c := start(b, work.Entry)
+		other := c.createOther("one")
+		c.createFoo(fooName, "one")
+		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+		c.expectUnchanged(other)
+	})
+	t.Behaviour("it creates the Foo's Deployment when the other one of its name is deleted", func(b *check.B) {
+		c := start(b, work.Entry)
+		other := c.createOther("one")
+		c.createFoo(fooName, "one")
+		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+		c.expectCaughtUp()
+		c.delete(other)
+		c.expectOwn(fooName, "one")
+		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	})
+	t.Behaviour("it replaces the Deployment when the name in the spec changes", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.createFoo(fooName, "one")
+		old := c.expectOwn(fooName, "one")
+		another := c.createOther("another")
+		c.rename("two")
+		c.expectOwn(fooName, "two")
+		c.expectGone(old)
+		c.expectUnchanged(another)
+	})
+}
+
+// rolledOut is the status of a Deployment whose replicas are all updated and available.
+func rolledOut(deployment *appsv1.Deployment) appsv1.DeploymentStatus {
+	replicas := *deployment.Spec.Replicas
+	return appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Generation,
+		Replicas:           replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+	}
+}

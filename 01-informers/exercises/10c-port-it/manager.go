@@ -1,0 +1,196 @@
+package portit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/01-informers/internal/foo"
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+const fooName = "a"
+
+// cluster is a namespace in which a manager runs.
+type cluster struct {
+	b         *check.B
+	client    client.Client
+	namespace string
+}
+
+func start(b *check.B, entry Entry) *cluster {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		b.Fatalf("making a scheme: %v", err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		b.Fatalf("making a scheme: %v", err)
+	}
+	own, err := client.New(kube.Config(b), client.Options{Scheme: scheme})
+	if err != nil {
+		b.Fatalf("making a client: %v", err)
+	}
+	c := &cluster{b: b, client: own, namespace: kube.Namespace(b)}
+	ctrl.SetLogger(logr.Discard())
+	mgr, err := ctrl.NewManager(kube.NewWire(b).Config(), ctrl.Options{
+		Scheme:  scheme,
+		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{c.namespace: {}}},
+		Metrics: server.Options{BindAddress: "0"},
+		// How long it takes to stop is not what is checked.
+		GracefulShutdownTimeout: new(time.Duration(-1)),
+		// There is a manager for each behaviour.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		b.Fatalf("making a manager: %v", err)
+	}
+	if err := entry(b.Context(), mgr); err != nil {
+		b.Fatalf("Setup returned an error: %v", err)
+	}
+	stopped := b.Go(func() {
+		if err := mgr.Start(b.Context()); err != nil {
+			b.Errorf("the manager returned an error: %v", err)
+		}
+	})
+	b.Cleanup(func() { <-stopped })
+	return c
+}
+
+// eventually gets an object until it is as expected.
+func eventually[O client.Object](c *cluster, name string, object O, expected func(object O, err error) string) {
+	c.b.Eventually(patience, func() string {
+		// Many checks may share the API server.
+		time.Sleep(20 * time.Millisecond)
+		err := c.client.Get(c.b.Context(), c.key(name), object)
+		if err != nil && !apierrors.IsNotFound(err) {
+			c.b.Fatalf("reading %s: %v", name, err)
+		}
+		return expected(object, err)
+	})
+}
+
+func (c *cluster) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: c.namespace, Name: name}
+}
+
+func (c *cluster) must(what string, err error) {
+	if err != nil {
+		c.b.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (c *cluster) createFoo(name, deploymentName string) {
+	c.b.Event("the user creates Foo %s with the deploymentName %s", name, deploymentName)
+	c.must("creating a Foo", c.client.Create(c.b.Context(), &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName},
+	}))
+}
+
+func (c *cluster) rename(name string) {
+	c.b.Event("the user sets spec.deploymentName to %s", name)
+	f := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: fooName}}
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"deploymentName":%q}}`, name))
+	c.must("changing the Foo", c.client.Patch(c.b.Context(), f, patch))
+}
+
+// createOther creates a Deployment that no Foo controls.
+func (c *cluster) createOther(name string) *appsv1.Deployment {
+	c.b.Event("another user creates Deployment %s", name)
+	labels := map[string]string{"app.kubernetes.io/name": "foo", "app.kubernetes.io/instance": fooName}
+	other := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foo", Image: "example.com/other"}}},
+			},
+		},
+	}
+	c.must("creating a Deployment", c.client.Create(c.b.Context(), other))
+	return other
+}
+
+func (c *cluster) delete(deployment *appsv1.Deployment) {
+	c.b.Event("another user deletes Deployment %s", deployment.Name)
+	c.must("deleting a Deployment", c.client.Delete(c.b.Context(), deployment, client.Preconditions{UID: &deployment.UID}))
+}
+
+// rollOut simulates the Deployment controller and the kubelets.
+func (c *cluster) rollOut(name string) {
+	c.b.Event("all replicas of Deployment %s are available", name)
+	deployment := &appsv1.Deployment{}
+	c.must("reading a Deployment", c.client.Get(c.b.Context(), c.key(name), deployment))
+	patch := client.MergeFrom(deployment.DeepCopy())
+	deployment.Status = rolledOut(deployment)
+	c.must("changing the status of a Deployment", c.client.Status().Patch(c.b.Context(), deployment, patch))
+}
+
+// expectOwn waits for a Deployment that a Foo controls.
+func (c *cluster) expectOwn(name, deploymentName string) *appsv1.Deployment {
+	f := &v1alpha1.Foo{}
+	c.must("reading the Foo", c.client.Get(c.b.Context(), c.key(name), f))
+	deployment := &appsv1.Deployment{}
+	eventually(c, deploymentName, deployment, func(live *appsv1.Deployment, err error) string {
+		if err != nil || !metav1.IsControlledBy(live, f) {
+			return fmt.Sprintf("Foo %s controls no Deployment %s", name, deploymentName)
+		}
+		return ""
+	})
+	return deployment
+}
+
+func (c *cluster) expectGone(deployment *appsv1.Deployment) {
+	eventually(c, deployment.Name, &appsv1.Deployment{}, func(_ *appsv1.Deployment, err error) string {
+		if err == nil {
+			return fmt.Sprintf("Deployment %s is still there", deployment.Name)
+		}
+		return ""
+	})
+}
+
+// expectUnchanged asserts that a Deployment is as the other user has left it.
+func (c *cluster) expectUnchanged(deployment *appsv1.Deployment) {
+	live := &appsv1.Deployment{}
+	err := c.client.Get(c.b.Context(), client.ObjectKeyFromObject(deployment), live)
+	if err != nil || live.ResourceVersion != deployment.ResourceVersion {
+		c.b.Fatalf("Deployment %s of another user was changed or deleted", deployment.Name)
+	}
+}
+
+func (c *cluster) expectReady(name string, status metav1.ConditionStatus, reason string) {
+	eventually(c, name, &v1alpha1.Foo{}, func(f *v1alpha1.Foo, err error) string {
+		ready := foo.ReadyOf(f.Status)
+		if err != nil || ready.Status != status || ready.Reason != reason {
+			return fmt.Sprintf("Ready of Foo %s is %q with the reason %q, and should be %s with %s", name, ready.Status, ready.Reason, status, reason)
+		}
+		return ""
+	})
+}
+
+// expectCaughtUp waits until the manager has received all events so far, and has reconciled for them: first those of Foos, then
+// those of Deployments. So what comes next is reconciled because of its own event, and not by chance because of an earlier one.
+func (c *cluster) expectCaughtUp() {
+	c.createFoo("marker", "marker")
+	c.expectOwn("marker", "marker")
+	c.expectReady("marker", metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	c.createFoo("marker-2", "marker-2")
+	c.expectOwn("marker-2", "marker-2")
+	c.delete(c.expectOwn("marker", "marker"))
+	c.expectOwn("marker", "marker")
+}

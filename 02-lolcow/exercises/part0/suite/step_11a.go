@@ -1,0 +1,181 @@
+package suite
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// read returns the files of a folder that end in .yaml, without what kustomize reads.
+func (s *suite) read(b *check.B, folder string) map[string][]byte {
+	files, err := fs.Glob(s.project.Files, folder+"/*.yaml")
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	content := map[string][]byte{}
+	for _, file := range files {
+		if path.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		if content[file], err = fs.ReadFile(s.project.Files, file); err != nil {
+			b.Fatalf("%v", err)
+		}
+	}
+	return content
+}
+
+// installCRD installs the CRDs of the project.
+func (s *suite) installCRD(b *check.B) {
+	files := s.read(b, "config/crd/bases")
+	if len(files) == 0 {
+		b.Fatalf("no CRD is in config/crd/bases: controller-gen writes it, by scripts/my-lolcow.sh generate")
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	found := false
+	for file, content := range files {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(content, crd); err != nil {
+			b.Fatalf("%s: %v", file, err)
+		}
+		found = found || crd.Spec.Group == lolcowKind.Group && crd.Spec.Names.Kind == lolcowKind.Kind
+		crds = append(crds, crd)
+	}
+	if !found {
+		b.Fatalf("no CRD of the kind Lolcow in the group my.domain is in config/crd/bases")
+	}
+	if _, err := envtest.InstallCRDs(kube.Config(b), envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+		b.Fatalf("%v", err)
+	}
+}
+
+// types are the behaviours of step 11a: what the API server does with a Lolcow, without any controller.
+func (s *suite) types() {
+	s.reconciles("a Lolcow with a greeting, a port and a number of replicas is accepted, and stored as it is", func(e *env) {
+		e.create("cow", fields{"greeting": "Moo", "port": int64(30085), "replicas": int64(3)})
+		e.expectSpec("greeting", "Moo")
+		e.expectSpec("port", int64(30085))
+		e.expectSpec("replicas", int64(3))
+	})
+	s.reconciles("a Lolcow with an empty spec is accepted, and has one replica", func(e *env) {
+		e.create("cow", fields{})
+		e.expectSpec("replicas", int64(1))
+	})
+	s.reconciles("a spec out of bounds is rejected, with the name of the field", (*env).bounds)
+	s.reconciles("replicas: 0, written by a Go program, stays 0", func(e *env) {
+		object, err := s.scheme.New(lolcowKind)
+		e.must(err, "making a Lolcow by the Go type of the project")
+		typed := object.(client.Object)
+		e.must(yaml.Unmarshal([]byte("spec: {replicas: 0}"), typed), "decoding a Lolcow")
+		typed.SetName("cow")
+		typed.SetNamespace(e.namespace)
+		e.must(e.client.Create(e.Context(), typed), "creating a Lolcow from Go")
+		e.expectSpec("replicas", int64(0))
+	})
+	s.reconciles("the status is a subresource: writing it leaves the spec and its generation as they are", (*env).statusSubresource)
+	s.samples()
+}
+
+func (s *suite) samples() {
+	s.reconciles("the samples in config/samples are accepted", func(e *env) {
+		greetings := 0
+		for file, content := range s.read(e.B, "config/samples") {
+			object := &unstructured.Unstructured{}
+			e.must(yaml.Unmarshal(content, &object.Object), "reading "+file)
+			if object.GroupVersionKind() != lolcowKind {
+				continue
+			}
+			object.SetNamespace(e.namespace)
+			strict := client.WithFieldValidation(e.client, client.FieldValidation(metav1.FieldValidationStrict))
+			if err := strict.Create(e.Context(), object); err != nil {
+				e.Errorf("%s: %v", file, err)
+			}
+			if greeting, _, _ := unstructured.NestedString(object.Object, "spec", "greeting"); greeting != "" {
+				greetings++
+			}
+		}
+		if greetings == 0 {
+			e.Fatalf("no sample in config/samples has a greeting")
+		}
+	})
+}
+
+// expectSpec asserts the value of one field of the spec of the Lolcow cow.
+func (e *env) expectSpec(field string, value any) {
+	e.Helper()
+	got, found, err := unstructured.NestedFieldNoCopy(e.lolcow("cow").Object, "spec", field)
+	e.must(err, "reading spec."+field)
+	if !found {
+		got = "missing"
+	}
+	if got != value {
+		e.Errorf("spec.%s is %v; expected %v", field, got, value)
+	}
+}
+
+// bounds creates Lolcows beyond the bounds, and at them.
+func (e *env) bounds() {
+	for _, one := range []struct {
+		field string
+		value any
+		is    string
+	}{
+		{"greeting", strings.Repeat("m", 1025), "a greeting of 1025 characters"},
+		{"port", int64(29999), "the port 29999"},
+		{"port", int64(32768), "the port 32768"},
+		{"replicas", int64(-1), "-1 replicas"},
+		{"replicas", int64(11), "11 replicas"},
+		{"greeting", int64(7), "a greeting that is a number"},
+	} {
+		err := e.client.Create(e.Context(), e.newLolcow("cow", fields{one.field: one.value}))
+		switch {
+		case err == nil:
+			e.Fatalf("%s is accepted", one.is)
+		case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec."+one.field):
+			e.Fatalf("%s is rejected with another message: %v", one.is, err)
+		}
+	}
+	for _, spec := range []fields{
+		{"greeting": strings.Repeat("m", 1024)}, {"port": int64(30000)}, {"port": int64(32767)}, {"replicas": int64(10)},
+	} {
+		object := e.newLolcow("", spec)
+		object.SetGenerateName("bound-")
+		if err := e.client.Create(e.Context(), object); err != nil {
+			e.Fatalf("what is just within the bounds is rejected: %s", err)
+		}
+	}
+}
+
+// statusSubresource writes a condition and another greeting to the status.
+func (e *env) statusSubresource() {
+	e.create("cow", fields{"greeting": "Moo"})
+	before := e.lolcow("cow")
+	after := before.DeepCopy()
+
+	e.must(unstructured.SetNestedField(after.Object, "Baa", "spec", "greeting"), "changing the spec")
+	e.must(unstructured.SetNestedSlice(after.Object, []any{map[string]any{
+		"type": "Ready", "status": "False", "reason": "Trying", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+	}}, "status", "conditions"), "setting a condition")
+	err := e.client.Status().Update(e.Context(), after)
+	if apierrors.IsNotFound(err) {
+		e.Fatalf("the API server has no status of a Lolcow that could be written apart from the spec: 404")
+	}
+	e.must(err, "writing a condition to the status")
+	e.expectSpec("greeting", "Moo")
+	if e.condition("cow", "Ready").Reason != "Trying" {
+		e.Fatalf("the condition that was written to the status is not stored")
+	}
+	if e.lolcow("cow").GetGeneration() != before.GetGeneration() {
+		e.Fatalf("writing the status has changed metadata.generation")
+	}
+}

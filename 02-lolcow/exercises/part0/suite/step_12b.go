@@ -1,0 +1,133 @@
+package suite
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// allocated is what the API server says of a node port that another Service has.
+const allocated = "provided port is already allocated"
+
+// portConflict are the behaviours of step 12b.
+func (s *suite) portConflict() {
+	s.reconciles("where another Service has the port, Ready is False with the reason PortConflict and the message of the API server", func(e *env) {
+		e.occupy()
+		e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+		e.attempt()
+		ready := e.expectReady(metav1.ConditionFalse, conflict)
+		if !strings.Contains(ready.Message, allocated) {
+			e.Errorf("the message of the condition does not have the text of the API server, %q", allocated)
+		}
+	})
+	s.reconciles("the other Service stays as it is", func(e *env) {
+		other := e.occupy()
+		e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+		e.attempt()
+		var now corev1.Service
+		if err := e.client.Get(e.Context(), client.ObjectKeyFromObject(other), &now); err != nil || now.UID != other.UID {
+			e.Fatalf("the other Service was deleted")
+		}
+		if now.ResourceVersion != other.ResourceVersion {
+			e.Errorf("the other Service was changed")
+		}
+	})
+	s.reconciles("the Deployment is there in spite of the conflict", func(e *env) {
+		e.occupy()
+		e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+		e.attempt()
+		e.deployment("Moo")
+	})
+	s.reconciles("a conflict is tried again, but not at once, and the retries do not write the status", func(e *env) {
+		e.occupy()
+		e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+		e.attempt()
+		before := e.wire.count()
+		result, err := e.reconcile("cow")
+		switch {
+		case err == nil && result.RequeueAfter == 0:
+			e.Errorf("Reconcile returns neither an error nor RequeueAfter: when the port is free, nothing triggers a reconciliation")
+		case err == nil && result.RequeueAfter < time.Millisecond:
+			e.Errorf("Reconcile asks to be called again after %s: it would run without a pause", result.RequeueAfter)
+		}
+		if n := e.statusWrites(before); n > 0 {
+			e.Errorf("a retry that fails as the one before writes the status")
+		}
+	})
+	s.reconciles("when the port is free, the Service gets it, and Ready says nothing of a conflict", (*env).portReleased)
+	s.reconciles("a Service that is invalid for another reason is not reported as a PortConflict", (*env).otherRejection)
+}
+
+// occupy creates a Service that has the port.
+func (e *env) occupy() *corev1.Service {
+	other := e.otherService(occupiedPort)
+	e.Event("kubectl create: Service other with the node port %d", occupiedPort)
+	e.must(e.client.Create(e.Context(), other), "creating the other Service")
+	return other
+}
+
+// attempt calls Reconcile for the Lolcow cow some times, whatever it returns.
+func (e *env) attempt() {
+	for range 3 {
+		_, _ = e.reconcile("cow")
+	}
+}
+
+// invalidService responds to all that writes a Service as the API server does to one with a field that cannot be.
+func invalidService(r request) *http.Response {
+	if r.resource != "services" || !slices.Contains(writeVerbs, r.verb) || r.verb == "delete" {
+		return nil
+	}
+	body, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Message: `Service "cow" is invalid: spec.externalName: Invalid value: "moo": may not be set`,
+		Reason:  metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+		Details: &metav1.StatusDetails{Kind: "Service", Name: "cow", Causes: []metav1.StatusCause{
+			{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.externalName", Message: `Invalid value: "moo": may not be set`},
+		}},
+	})
+	if err != nil {
+		return nil
+	}
+	return respond(http.StatusUnprocessableEntity, "application/json", string(body))
+}
+
+// portReleased deletes the Service that has the port, and expects the Lolcow to get it.
+func (e *env) portReleased() {
+	other := e.occupy()
+	e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+	e.attempt()
+	e.expectReady(metav1.ConditionFalse, conflict)
+	e.Event("kubectl delete: Service other")
+	e.must(e.client.Delete(e.Context(), other), "deleting the other Service")
+	e.Eventually(patience, func() string {
+		_, _ = e.reconcile("cow")
+		if e.condition("cow", "Ready").Reason == conflict {
+			return "the port is free, and the reason is still PortConflict"
+		}
+		return ""
+	})
+	e.settle("cow")
+	e.expectPort(occupiedPort)
+	e.expectReady(metav1.ConditionFalse, rollingOut)
+}
+
+// otherRejection has the Service rejected for another field.
+func (e *env) otherRejection() {
+	e.wire.replace(invalidService)
+	e.create("cow", fields{"greeting": "Moo", "port": int64(firstPort)})
+	e.attempt()
+	ready := e.condition("cow", "Ready")
+	if ready.Status != metav1.ConditionFalse || ready.Reason == conflict {
+		e.Fatalf("the API server rejects spec.externalName, and the condition Ready is %s", describe(ready))
+	}
+	if !strings.Contains(ready.Message, "spec.externalName") {
+		e.Errorf("the message of the condition does not have the text of the API server, with the field spec.externalName")
+	}
+}

@@ -1,0 +1,89 @@
+package suite
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// events are the behaviours of step 16b.
+func (s *suite) events() {
+	s.reconciles("a port conflict is announced by one Event, however often it is tried again, and also after a restart", func(e *env) {
+		e.occupy()
+		e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+		for range 10 {
+			_, _ = e.reconcile("cow")
+		}
+		e.Event("the operator restarts")
+		e.restart()
+		_, _ = e.reconcile("cow")
+		_, _ = e.reconcile("cow")
+		if one := e.expectAnnounced(conflict, corev1.EventTypeWarning); !strings.Contains(one.note, allocated) {
+			e.Errorf("the Event does not have the text of the API server, %q", allocated)
+		}
+	})
+	s.reconciles("an Event is sent after the status was written: if that fails, none is sent", func(e *env) {
+		e.occupy()
+		e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+		e.Event("the API server cannot write the status")
+		e.wire.replace(noStatus)
+		e.attempt()
+		if n := len(e.recorder.of(conflict)); n > 0 {
+			e.Fatalf("the status could not be written, and %d Events with the reason %s were sent", n, conflict)
+		}
+		e.Event("the API server can write the status")
+		e.wire.replace(nil)
+		e.attempt()
+		e.expectAnnounced(conflict, corev1.EventTypeWarning)
+	})
+	s.reconciles("a Lolcow that begins to serve is announced by one Event of the type Normal", func(e *env) {
+		e.serve()
+		e.Event("the operator restarts")
+		e.restart()
+		e.quiet()
+		e.expectAnnounced(serving, corev1.EventTypeNormal)
+	})
+	s.reconciles("the Event arrives at the API server, with the role in config/rbac/role.yaml", (*env).eventArrives)
+}
+
+// expectAnnounced asserts that one Event with a reason was sent, and its type.
+func (e *env) expectAnnounced(reason, eventType string) announcement {
+	e.Helper()
+	found := e.recorder.of(reason)
+	if len(found) != 1 {
+		e.Fatalf("the Recorder got %d Events with the reason %s; expected 1", len(found), reason)
+	}
+	if found[0].eventType != eventType {
+		e.Errorf("the Event with the reason %s has the type %s; expected %s", reason, text(found[0].eventType), eventType)
+	}
+	return found[0]
+}
+
+// noStatus responds to all that writes the status of a Lolcow as an API server does whose etcd is down.
+func noStatus(r request) *http.Response {
+	if r.resource != "lolcows/status" || !slices.Contains(writeVerbs, r.verb) {
+		return nil
+	}
+	return internalError()
+}
+
+// eventArrives runs the operator as on a cluster, and looks for the Event where users do.
+func (e *env) eventArrives() {
+	e.impersonate(e.rules())
+	e.occupy()
+	m := e.start()
+	e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+	e.await("an Event with the reason "+conflict, func() bool {
+		var list eventsv1.EventList
+		e.must(e.client.List(e.Context(), &list, client.InNamespace(e.namespace)), "listing Events")
+		return slices.ContainsFunc(list.Items, func(one eventsv1.Event) bool {
+			return one.Reason == conflict && one.Regarding.Kind == lolcowKind.Kind && one.Regarding.Name == "cow"
+		})
+	})
+	m.stop()
+	e.expectAllowed()
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"example.com/workbook/shared/exercise"
+)
+
+// withPart0 adds a step of Part 0 to a workbook, with a script in place of the real one.
+func withPart0(t *testing.T) (*runner, exercise.Exercise) {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "workbook")
+	writeWorkbook(t, root)
+	dir := "02-lolcow/exercises/11a-empty-folder/"
+	must(t, files{
+		dir + "exercise.json":                []byte(`{"title": "An empty folder becomes an API"}`),
+		dir + "README.md":                    []byte("# 11a\n"),
+		dir + "solutions/plain/api/types.go": []byte("package v1alpha1\n"),
+		dir + "solutions/plain/why.txt":      []byte("Why.\n"),
+		"scripts/my-lolcow.sh":               []byte("#!/bin/sh\n[ \"$1 $2\" = 'adopt 11a' ] && echo adopted >\"$3/exercise.go\" && echo 'your files are in .kept'\n"),
+	}.write(root))
+	must(t, os.Chmod(filepath.Join(root, "scripts/my-lolcow.sh"), 0o755))
+	r, _ := runnerIn(t, root)
+	e := r.exercises[0]
+	if !e.Part0 {
+		t.Fatalf("%s is first, expected the step of Part 0", e.ID)
+	}
+	return r, e
+}
+
+func TestPart0IsCheckedInTheProject(t *testing.T) {
+	t.Parallel()
+	r, e := withPart0(t)
+	for _, command := range []string{"run", "adopt"} {
+		code, text := typed(t, r, command, "11a")
+		expect(t, command+" without a project", code, exitCannot, text, "there is no project yet: scripts/my-lolcow.sh new", "../my-lolcow")
+	}
+	if _, err := os.Stat(r.workDir(e)); err == nil {
+		t.Error("a command made the folder of the project")
+	}
+	code, text := typed(t, r, "check-all")
+	expect(t, "check-all", code, exitNotYet, text, "no exercise is begun")
+
+	must(t, files{"exercise.go": []byte(startText)}.write(filepath.Join(r.root, "../my-lolcow")))
+	code, text = typed(t, r, "run", "11a")
+	expect(t, "run", code, exitNotYet, text, "✗ a lost event")
+	code, text = typed(t, r, "reset", "11a")
+	expect(t, "reset", code, exitCannot, text, "has no start of its own")
+	code, text = typed(t, r, "adopt", "11a")
+	expect(t, "adopt", code, exitDone, text, "your files are in .kept")
+	code, text = typed(t, r, "run", "11a")
+	expect(t, "run", code, exitDone, text, "11a is done")
+}
+
+func TestScreenWaitsForTheProject(t *testing.T) {
+	t.Parallel()
+	r, e := withPart0(t)
+	d := newDesk(t, r)
+	d.until("there is no project yet")
+	must(t, files{"exercise.go": []byte(solutionText)}.write(r.workDir(e)))
+	d.until("✓ 11a is done")
+}

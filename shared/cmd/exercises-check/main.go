@@ -1,0 +1,61 @@
+// exercises-check proves the exercises of the workbook, for those who write them: each start fails as declared, each
+// solution passes under the race detector, each mutant fails as declared, and nothing is left on the API server.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"example.com/workbook/shared/config"
+	"example.com/workbook/shared/exercise"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "exercises-check:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	how := exercise.Proving{Out: os.Stdout}
+	stage := flag.String("stage", "", "the number of a stage: only its exercises")
+	only := flag.String("exercise", "", "IDs of exercises, with commas: only these")
+	flag.IntVar(&how.Jobs, "jobs", 8, "how many checks run at once")
+	flag.IntVar(&how.Repeat, "repeat", 1, "how often each check runs; all runs have to come to the same")
+	flag.Float64Var(&how.Patience, "patience", 4, "by how much time limits are multiplied")
+	flag.BoolVar(&how.Race, "race", true, "build with the race detector")
+	flag.BoolVar(&how.Update, "update", false, "write golden.json where it differs")
+	flag.Parse()
+
+	root, err := config.Repo()
+	if err != nil {
+		return err
+	}
+	all, err := exercise.List(root)
+	if err != nil {
+		return err
+	}
+	var chosen []exercise.Exercise
+	for _, e := range all {
+		if *stage != "" && !strings.HasPrefix(e.Stage, "0"+*stage+"-") {
+			continue
+		}
+		if *only != "" && !strings.Contains(","+*only+",", ","+e.ID+",") {
+			continue
+		}
+		chosen = append(chosen, e)
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no exercise is called so (stage %q, exercise %q)", *stage, *only)
+	}
+	return exercise.Prove(ctx, root, chosen, how)
+}

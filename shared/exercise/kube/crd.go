@@ -1,0 +1,45 @@
+package kube
+
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"example.com/workbook/shared/exercise/check"
+)
+
+// crd is what InstallCRD reads of a manifest.
+type crd struct {
+	Spec struct {
+		Group string `json:"group"`
+		Names struct {
+			Plural string `json:"plural"`
+		} `json:"names"`
+		Versions []struct {
+			Name string `json:"name"`
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
+// InstallCRD installs the CRD of a manifest, and waits until its kind is served. The exercise needs a server of its own.
+func InstallCRD(b *check.B, manifest []byte) {
+	var parsed crd
+	if err := yaml.Unmarshal(manifest, &parsed); err != nil || len(parsed.Spec.Versions) == 0 {
+		b.Fatalf("this is not a CRD: %v", err)
+	}
+	client := Client(b).CoreV1().RESTClient()
+	err := client.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").
+		SetHeader("Content-Type", "application/yaml").Body(manifest).Do(b.Context()).Error()
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		b.Fatalf("installing a CRD: %v", err)
+	}
+	version := schema.GroupVersion{Group: parsed.Spec.Group, Version: parsed.Spec.Versions[0].Name}
+	b.Eventually(10*time.Second, func() string {
+		if err := client.Get().AbsPath("/apis", version.Group, version.Version, parsed.Spec.Names.Plural).Do(b.Context()).Error(); err != nil {
+			return "the kind is not served: " + err.Error()
+		}
+		return ""
+	})
+}

@@ -1,0 +1,65 @@
+package kube
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// expired is what an API server says that no longer has the changes since a resourceVersion.
+const expired = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
+	`"message":"too old resource version","reason":"Expired","code":410}`
+
+// Gap lets changes happen that no event reports. It cuts the watches, calls change, and lets the server forget everything that
+// was before the end of change: new watches from there fail, as Expire describes.
+func (w *Wire) Gap(inStream bool, change func()) {
+	w.CutWatches()
+	change()
+	// One more change, elsewhere, so that the resourceVersion of now is a later one in any case.
+	now, err := Client(w.b).CoreV1().Namespaces().Get(w.b.Context(), Namespace(w.b), metav1.GetOptions{})
+	if err != nil {
+		w.b.Fatalf("getting a namespace: %v", err)
+	}
+	w.Expire(now.ResourceVersion, inStream)
+	w.Release()
+}
+
+// Expire lets watches fail that begin before the resourceVersion: with an event ERROR in a stream that has begun, or with the
+// status of the response.
+func (w *Wire) Expire(resourceVersion string, inStream bool) {
+	limit, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		w.b.Fatalf("the resourceVersion of a list: %v", err)
+	}
+	w.Before(func(request Request, r *http.Request) (*http.Response, error) {
+		if request.Verb != "watch" || !before(request.Query.Get("resourceVersion"), limit) {
+			return nil, nil
+		}
+		if inStream {
+			w.b.Event("  an event of type ERROR in the stream: 410, the resourceVersion is too old")
+			return response(r, http.StatusOK, fmt.Sprintf(`{"type":"ERROR","object":%s}`+"\n", expired)), nil
+		}
+		w.b.Event("  the status of the response: 410, the resourceVersion is too old")
+		return response(r, http.StatusGone, expired), nil
+	})
+}
+
+// before says whether a watch begins at a resourceVersion that is older than the limit. One without a resourceVersion, or
+// with 0, begins now.
+func before(resourceVersion string, limit uint64) bool {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	return err == nil && version != 0 && version < limit
+}
+
+func response(r *http.Request, code int, body string) *http.Response {
+	return &http.Response{
+		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   io.NopCloser(strings.NewReader(body)), Request: r,
+	}
+}

@@ -1,0 +1,289 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Proving says how the exercises are proven.
+type Proving struct {
+	// Jobs is how many checks run at once.
+	Jobs int
+	// Race builds with the race detector: a solution that has a data race fails.
+	Race bool
+	// Update writes golden.json where it differs.
+	Update bool
+	// Patience multiplies time limits.
+	Patience float64
+	// Repeat is how often each check runs. All runs have to come to the same.
+	Repeat int
+	Out    io.Writer
+}
+
+// proof is one thing to prove, with how it went.
+type proof struct {
+	target
+	// kind is start, solution or mutant.
+	kind, name string
+	result     Result
+	err        error
+	problem    string
+}
+
+func (p *proof) String() string {
+	return strings.TrimSpace(p.exercise.ID + " " + p.kind + " " + p.name)
+}
+
+// Prove shows for each exercise that its start fails as declared, that each solution passes, that each mutant fails as
+// declared, and that nothing is left on the API servers. It prints what took how long. The error says how much is wrong.
+func Prove(ctx context.Context, root string, exercises []Exercise, how Proving) error {
+	servers := NewServers(root)
+	servers.alone = true
+	defer servers.Close()
+	if how.Race && !canRace() {
+		how.Race = false
+		fmt.Fprintln(how.Out, "          there is no C compiler: the race detector is not used")
+	}
+	var proofs []*proof
+	for _, e := range exercises {
+		more, err := proofsOf(e)
+		if err != nil {
+			return err
+		}
+		proofs = append(proofs, more...)
+	}
+	for _, p := range proofs {
+		// Before the clock starts: all runs share it.
+		if p.exercise.Needs == APIServer || p.exercise.Needs == Manager {
+			if err := servers.Start(ctx, func(text string) { fmt.Fprintf(how.Out, "          %s\n", text) }); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	began := time.Now()
+	if err := proveAll(ctx, servers, proofs, how); err != nil {
+		return err
+	}
+	if how.Update {
+		if err := update(exercises, proofs); err != nil {
+			return err
+		}
+	}
+	faults, err := otherFaults(ctx, servers, exercises)
+	if err != nil {
+		return err
+	}
+	for _, fault := range faults {
+		fmt.Fprintln(how.Out, fault)
+	}
+	return summary(how.Out, proofs, len(faults), time.Since(began))
+}
+
+// otherFaults are those that no run shows: in the form of exercises, and objects that runs left.
+func otherFaults(ctx context.Context, servers *Servers, exercises []Exercise) ([]string, error) {
+	var faults []string
+	for _, e := range exercises {
+		for _, problem := range faultsOfForm(e) {
+			faults = append(faults, e.ID+": "+problem)
+		}
+	}
+	left, err := servers.leftovers(ctx)
+	for _, object := range left {
+		faults = append(faults, "left on the API server: "+object)
+	}
+	return faults, err
+}
+
+func proofsOf(e Exercise) ([]*proof, error) {
+	start := e.Dir
+	if _, err := os.Stat(filepath.Join(e.Dir, "start")); err == nil {
+		start = filepath.Join(e.Dir, "start")
+	}
+	proofs := []*proof{{target: target{e.ID + "/start", e, start}, kind: "start"}}
+	solutions, err := e.Solutions()
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range solutions {
+		proofs = append(proofs, &proof{target: target{e.ID + "/solutions/" + v.Name, e, v.Dir}, kind: "solution", name: v.Name})
+	}
+	mutants, err := e.Mutants()
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range mutants {
+		proofs = append(proofs, &proof{target: target{e.ID + "/mutants/" + v.Name, e, v.Dir}, kind: "mutant", name: v.Name})
+	}
+	return proofs, nil
+}
+
+// proveAll builds one program for each module and runs all checks.
+func proveAll(ctx context.Context, servers *Servers, proofs []*proof, how Proving) error {
+	temp, err := os.MkdirTemp("", "exercises-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	binaries := map[string]string{}
+	for _, p := range proofs {
+		module := p.exercise.Module()
+		if binaries[module] != "" {
+			continue
+		}
+		var targets []target
+		for _, q := range proofs {
+			if q.exercise.Module() == module {
+				targets = append(targets, q.target)
+			}
+		}
+		dir := filepath.Join(temp, p.exercise.Stage)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		began := time.Now()
+		if binaries[module], err = build(ctx, dir, module, targets, how.Race, "-tags=start"); err != nil {
+			return fmt.Errorf("building the checks of %s:\n%w", p.exercise.Stage, err)
+		}
+		fmt.Fprintf(how.Out, "%6.1f s  building the checks of %s\n", time.Since(began).Seconds(), p.exercise.Stage)
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, how.Jobs))
+	for _, p := range proofs {
+		group.Go(func() error {
+			p.prove(ctx, binaries[p.exercise.Module()], servers, how)
+			mu.Lock()
+			defer mu.Unlock()
+			p.print(how.Out)
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+func (p *proof) prove(ctx context.Context, binary string, servers *Servers, how Proving) {
+	options := Options{Servers: servers, Patience: how.Patience, Note: func(string) {}}
+	for i := range max(1, how.Repeat) {
+		began := time.Now()
+		result, err := runBuilt(ctx, binary, p.target, options)
+		result.Took = time.Since(began)
+		if err != nil {
+			p.err = err
+			return
+		}
+		if i > 0 && !result.Outcome().equal(p.result.Outcome()) {
+			p.problem = fmt.Sprintf("run %d came to\n%s\nand an earlier one to\n%s", i+1, result.Outcome(), p.result.Outcome())
+			return
+		}
+		p.result = result
+	}
+	p.problem = p.judge(how.Update)
+}
+
+// judge returns what is wrong with the result, or an empty string.
+func (p *proof) judge(update bool) string {
+	outcome := p.result.Outcome()
+	if p.kind == "solution" {
+		switch {
+		case p.result.Race != "":
+			return "the race detector says:\n" + p.result.Race
+		case !p.result.OK():
+			return outcome.String() + "\n" + p.result.Output
+		}
+		return ""
+	}
+	if p.result.OK() || (len(outcome.Failed) == 0 && outcome.Died == "") {
+		return "passes"
+	}
+	golden, err := p.exercise.Golden()
+	if err != nil {
+		return err.Error()
+	}
+	want := golden.Start
+	if p.kind == "mutant" {
+		want = golden.Mutants[p.name]
+	}
+	if !update && !outcome.equal(want) {
+		return fmt.Sprintf("fails with\n%s\nand not as in golden.json (UPDATE=1 writes it), with\n%s", outcome, want)
+	}
+	return ""
+}
+
+func (p *proof) print(out io.Writer) {
+	mark := "ok  "
+	if p.wrong() {
+		mark = "FAIL"
+	}
+	fmt.Fprintf(out, "%6.1f s  %s %s\n", p.result.Took.Seconds(), mark, p)
+	if p.err != nil {
+		fmt.Fprintf(out, "  %v\n", p.err)
+	}
+	if p.problem != "" {
+		fmt.Fprintf(out, "  %s\n", strings.ReplaceAll(strings.TrimSpace(p.problem), "\n", "\n  "))
+	}
+}
+
+func (p *proof) wrong() bool { return p.problem != "" || p.err != nil }
+
+// update writes the golden files.
+func update(exercises []Exercise, proofs []*proof) error {
+	for _, e := range exercises {
+		golden := Golden{Mutants: map[string]Outcome{}}
+		for _, p := range proofs {
+			switch {
+			case p.exercise.ID != e.ID || p.err != nil:
+			case p.kind == "start":
+				golden.Start = p.result.Outcome()
+			case p.kind == "mutant":
+				golden.Mutants[p.name] = p.result.Outcome()
+			}
+		}
+		if err := e.writeGolden(golden); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func summary(out io.Writer, proofs []*proof, failed int, took time.Duration) error {
+	var sum time.Duration
+	kinds := map[string]int{}
+	for _, p := range proofs {
+		sum += p.result.Took
+		kinds[p.kind]++
+		if p.wrong() {
+			failed++
+		}
+	}
+	slowest := slices.Clone(proofs)
+	slices.SortFunc(slowest, func(a, b *proof) int { return int(b.result.Took - a.result.Took) })
+	fmt.Fprintln(out, "the slowest:")
+	for _, p := range slowest[:min(5, len(slowest))] {
+		fmt.Fprintf(out, "%6.1f s  %s\n", p.result.Took.Seconds(), p)
+	}
+	fmt.Fprintf(out, "%d starts, %d solutions and %d mutants in %.1f s; one after the other it would have been %.1f s\n",
+		kinds["start"], kinds["solution"], kinds["mutant"], took.Seconds(), sum.Seconds())
+	// Again, at the end: a long log may be cut to it.
+	for _, p := range proofs {
+		if p.wrong() {
+			p.print(out)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d are wrong: %w", failed, errNotProven)
+	}
+	return nil
+}
+
+var errNotProven = errors.New("the exercises are not proven")

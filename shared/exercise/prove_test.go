@@ -1,0 +1,96 @@
+package exercise
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// prove runs what authors run, on the exercise with some files changed.
+func prove(t *testing.T, changes map[string]string, how Proving) (string, error) {
+	t.Helper()
+	e := workbook(t, changes)
+	var out bytes.Buffer
+	how.Out, how.Jobs = &out, 4
+	err := Prove(t.Context(), t.TempDir(), []Exercise{e}, how)
+	return out.String(), err
+}
+
+func TestProveAcceptsAnExerciseThatIsRight(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	out, err := prove(t, map[string]string{"golden.json": `{
+  "start": {"failed": ["one is doubled", "a negative number is doubled"], "message": "1 became 1"},
+  "mutants": {
+    "absolute": {"failed": ["a negative number is doubled"], "message": "-3 became 6"},
+    "square": {"failed": ["one is doubled", "a negative number is doubled"], "message": "1 became 1"}
+  }
+}`}, Proving{})
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	g.Expect(out).To(ContainSubstring("1 starts, 1 solutions and 2 mutants in "))
+}
+
+func TestProveFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		changes map[string]string
+		want    string
+	}{
+		"a start that passes":          {map[string]string{"exercise.go": "//go:build start\n\npackage double\n\nfunc Double(n int) int { return 2 * n }\n"}, "FAIL 07a start"},
+		"a solution that fails":        {map[string]string{"solutions/plain/exercise.go": "package double\n\nfunc Double(n int) int { return 2 }\n"}, "FAIL 07a solution plain"},
+		"a mutant that passes":         {map[string]string{"mutants/square/exercise.go": "package double\n\nfunc Double(n int) int { return n << 1 }\n"}, "FAIL 07a mutant square"},
+		"a mutant with other failures": {map[string]string{"mutants/square/exercise.go": "package double\n\nfunc Double(n int) int { return 7 }\n"}, "1 became 7"},
+		"a README without hints":       {map[string]string{"README.md": "# 07a\n"}, "the README has 0 hints"},
+		"two mutants that look alike": {map[string]string{"golden.json": `{"mutants": {"absolute": {"died": "exit"}, "square": {"died": "exit"}}}`},
+			"it cannot tell the reader which one it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			out, err := prove(t, c.changes, Proving{})
+			g.Expect(err).To(MatchError(errNotProven), out)
+			g.Expect(out).To(ContainSubstring(c.want))
+		})
+	}
+}
+
+func TestProveWritesTheGoldenFile(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	e := workbook(t, map[string]string{"golden.json": "{}"})
+	var out bytes.Buffer
+	g.Expect(Prove(t.Context(), t.TempDir(), []Exercise{e}, Proving{Out: &out, Jobs: 2, Update: true})).To(Succeed(), out.String())
+	content, err := os.ReadFile(e.goldenFile())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).To(MatchJSON(doubling["golden.json"]))
+}
+
+func TestASolutionWithADataRaceFails(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	if !canRace() {
+		t.Skip("the race detector needs a C compiler")
+	}
+	out, err := prove(t, map[string]string{"solutions/plain/exercise.go": `package double
+
+func Double(n int) int {
+	sum, done := n, make(chan bool)
+	go func() { sum += 0; done <- true }()
+	sum += n
+	<-done
+	return 2 * n
+}
+`}, Proving{Race: true})
+	g.Expect(err).To(MatchError(errNotProven))
+	g.Expect(out).To(ContainSubstring("DATA RACE"))
+}
+
+// Texts that name what each run has another of are the same in each golden file.
+func TestConstantTexts(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	g.Expect(constant(`Get "https://127.0.0.1:4242/api/v1/namespaces/exercise-ab1cd/pods?resourceVersion=12": timeout`)).
+		To(Equal(`Get "https://ADDRESS/api/v1/namespaces/NAMESPACE/pods?resourceVersion=N": timeout`))
+}

@@ -1,0 +1,117 @@
+package exercise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+var (
+	details = regexp.MustCompile(`(?s)<details>\s*<summary>.*?</summary>(.*?)</details>`)
+	space   = regexp.MustCompile(`\s+`)
+)
+
+// startTag is the build constraint of a start. The reader's copy is without it.
+const startTag = "//go:build start\n"
+
+func oneLine(text string) string { return strings.TrimSpace(space.ReplaceAllString(text, " ")) }
+
+// Task is the README without the hints.
+func (e Exercise) Task() (string, error) {
+	content, err := os.ReadFile(filepath.Join(e.Dir, "README.md"))
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(details.ReplaceAllString(string(content), "")) + "\n", nil
+}
+
+// Hints are the folded parts of the README, from vague to plain.
+func (e Exercise) Hints() ([]string, error) {
+	content, err := os.ReadFile(filepath.Join(e.Dir, "README.md"))
+	if err != nil {
+		return nil, err
+	}
+	var hints []string
+	for _, match := range details.FindAllStringSubmatch(string(content), -1) {
+		hints = append(hints, strings.TrimSpace(match[1])+"\n")
+	}
+	return hints, nil
+}
+
+// File is a file of a start, with its path below the reader's folder.
+type File struct {
+	Path    string
+	Content []byte
+}
+
+// Start returns the files that the reader begins with: those of the folder start/, or else exercise.go.
+func (e Exercise) Start() ([]File, error) {
+	dir := filepath.Join(e.Dir, "start")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		content, err := os.ReadFile(filepath.Join(e.Dir, "exercise.go"))
+		if err != nil {
+			return nil, err
+		}
+		return []File{{Path: "exercise.go", Content: withoutTag(content)}}, nil
+	}
+	return filesIn(dir)
+}
+
+// Files returns what a variant consists of, without the text about it.
+func (v Variant) Files() ([]File, error) {
+	files, err := filesIn(v.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	for _, file := range files {
+		if file.Path != "why.txt" && file.Path != "diagnosis.txt" {
+			out = append(out, file)
+		}
+	}
+	return out, nil
+}
+
+func filesIn(dir string) ([]File, error) {
+	var files []File
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(dir, path))
+		files = append(files, File{Path: path, Content: withoutTag(content)})
+		return err
+	})
+	return files, err
+}
+
+func withoutTag(content []byte) []byte {
+	if rest, ok := bytes.CutPrefix(content, []byte(startTag)); ok {
+		return bytes.TrimLeft(rest, "\n")
+	}
+	return content
+}
+
+// CopyTo writes the files below dir. It overwrites nothing.
+func CopyTo(dir string, files []File) error {
+	for _, file := range files {
+		path := filepath.Join(dir, filepath.FromSlash(file.Path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(file.Content)
+		if err := errors.Join(err, out.Close()); err != nil {
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+	}
+	return nil
+}
