@@ -19,7 +19,7 @@ var notOurs = []*regexp.Regexp{
 	regexp.MustCompile(`^spec\.resources$`),
 	regexp.MustCompile(`^spec\.template\.(affinity|securityContext|containerSecurityContext)$`),
 	regexp.MustCompile(`^spec\.template\.(tolerations|imagePullSecrets|volumes|volumeMounts|env)\[\]$`),
-	// What a kubelet reports, whatever it is: a status that is refused would be worse.
+	// What a kubelet reports, whatever it is: a status that is rejected would be worse.
 	regexp.MustCompile(`^status\.exitCode$`),
 }
 

@@ -9,35 +9,35 @@ import (
 // Jobs and hosts have room for so many digits.
 const MaxAttempts = 9999
 
-// Launch is what the FluxSetup controller has to remember from one reconciliation to the next: which Job is that of the attempt. It is written after the Job is created, and before the Job is started.
+// Launch records which Job belongs to the attempt. The FluxSetup controller writes it after it has created the Job, and before it starts the Job.
 // +kubebuilder:validation:XValidation:rule="self.attempt >= oldSelf.attempt",message="attempt never falls",fieldPath=".attempt"
-// +kubebuilder:validation:XValidation:rule="self.attempt != oldSelf.attempt || self.time == oldSelf.time",message="time is that of the attempt, and stays",fieldPath=".time"
+// +kubebuilder:validation:XValidation:rule="self.attempt != oldSelf.attempt || self.time == oldSelf.time || (!has(oldSelf.jobUID) && has(self.jobUID))",message="time is that of the attempt, and changes only when jobUID is set",fieldPath=".time"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.jobUID) || (has(self.jobUID) && self.jobUID == oldSelf.jobUID) == (self.attempt == oldSelf.attempt)",message="jobUID, once it is set, stays for the attempt, and for no other",fieldPath=".jobUID"
 type Launch struct {
-	// attempt is the attempt that the Job is for.
+	// attempt is the number of the attempt that the Job runs.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9999
 	Attempt int32 `json:"attempt"`
 
-	// time is when the attempt was launched, or first could not be; spec.startupTimeoutSeconds counts from it.
+	// time is when the attempt was launched, or, while the launch does not succeed, when it first failed. spec.startupTimeoutSeconds is measured from this time until the Job starts, and from the start of the Job after that.
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// jobUID is the uid of the attempt's Job. It is unset as long as the Job, or what it needs, cannot be created. No other Job is started for the attempt, even if this one is deleted.
+	// jobUID is the uid of the Job of the attempt. It is unset while the Job, or an object that the Job needs, cannot be created. The operator never starts another Job for the attempt, even if this one is deleted.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	JobUID string `json:"jobUID,omitempty"`
 }
 
-// FluxSetupSpec is a Flux with nothing left to guess. It is written by the operator only: all but launch by the Flux controller, launch by the FluxSetup controller.
+// FluxSetupSpec is the spec of a Flux with all defaults resolved. Only the operator writes it: the FluxSetup controller writes launch, the Flux controller all other fields.
 // +kubebuilder:validation:XValidation:rule="self.attempt == oldSelf.attempt || self.attempt == oldSelf.attempt + 1",message="attempt only rises, by one",fieldPath=".attempt"
 // +kubebuilder:validation:XValidation:rule="self.restarts == oldSelf.restarts || (self.restarts == oldSelf.restarts + 1 && self.attempt == oldSelf.attempt + 1)",message="restarts only rises, by one, and only with attempt",fieldPath=".restarts"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.launch) || has(self.launch)",message="launch is never taken back",fieldPath=".launch"
 // +kubebuilder:validation:XValidation:rule="!has(self.launch) || self.launch.attempt <= self.attempt",message="launch.attempt must be at most attempt",fieldPath=".launch"
 type FluxSetupSpec struct {
-	// image of the brokers and of the command.
+	// image is the container image of the brokers and of the command.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -65,105 +65,106 @@ type FluxSetupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Size int32 `json:"size"`
 
-	// minSize is the number of brokers that make the quorum.
+	// minSize is the number of brokers that form the quorum.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	MinSize int32 `json:"minSize"`
 
-	// tasks is how often the command is run side by side, in the mode Submit.
+	// tasks is the number of copies of the command that run in parallel in mode Submit.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Tasks int32 `json:"tasks"`
 
-	// cores is how many cores Flux gives out on each rank.
+	// cores is the number of cores that Flux schedules on each rank.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Cores int32 `json:"cores"`
 
-	// resources of each broker's container.
+	// resources are the compute resources of each broker's container.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Resources corev1.ResourceRequirements `json:"resources"`
 
-	// template is what else the pods should be. Its security contexts are set.
+	// template customizes the pods of the brokers. Its security contexts are always set.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Template PodTemplate `json:"template"`
 
-	// broker is port, time-out and log level of the brokers.
+	// broker configures the brokers.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Broker Broker `json:"broker"`
 
-	// startupTimeoutSeconds is how long an attempt may take until its quorum is reached.
+	// startupTimeoutSeconds is the duration in seconds within which an attempt must reach its quorum.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	StartupTimeoutSeconds int32 `json:"startupTimeoutSeconds"`
 
-	// activeDeadlineSeconds is how long an attempt may take in all. Null: without end. The Flux controller owns the field then too, so that no other value stays.
+	// activeDeadlineSeconds is the duration in seconds that an attempt may be active. Null means no limit; the Flux controller then still owns the field, so that another writer's value is removed.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds"`
 
-	// attempt is the number of the present start of the brokers, 1 to 9999. A restart and a resume each begin a new one.
+	// attempt is the number of the current attempt, 1 to 9999. Each restart and each resume starts a new attempt.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9999
 	Attempt int32 `json:"attempt"`
 
-	// restarts is how many of the attempts are there because one before them failed.
+	// restarts is the number of attempts that were started because the previous attempt failed.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Restarts int32 `json:"restarts"`
 
-	// suspend is whether nothing should exist: no Job, no pods, no Secret, no ConfigMap, no Service.
+	// suspend specifies whether the Job, its pods, the Secret, the ConfigMap and the Service are to be deleted.
 	// +required
 	Suspend bool `json:"suspend"`
 
-	// launch is what the FluxSetup controller remembers of the attempt.
+	// launch records which Job belongs to the attempt.
 	// +optional
 	Launch *Launch `json:"launch,omitempty"`
 }
 
-// FluxSetupStatus is what the FluxSetup controller saw.
+// FluxSetupStatus is the most recently observed status of the FluxSetup.
 type FluxSetupStatus struct {
-	// observedGeneration is the metadata.generation of the spec that this status speaks of.
+	// observedGeneration is the metadata.generation that this status is based on.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// attempt is the attempt that the rest of this status is about.
+	// attempt is the number of the attempt that this status describes.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9999
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// readyRanks is how many brokers are ready. Rank 0 is ready when the quorum was reached and the work has begun.
+	// readyRanks is the number of brokers that are ready. Rank 0 is ready once the quorum is reached and the command has started.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
-	ReadyRanks int32 `json:"readyRanks,omitempty"`
+	ReadyRanks int32 `json:"readyRanks"`
 
-	// leaderPod is the name of the pod of rank 0, whose log has the output of all.
+	// leaderPod is the name of the pod of rank 0. Its log contains the output of all ranks.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	LeaderPod string `json:"leaderPod,omitempty"`
 
-	// exitCode is that of rank 0, the only one that means anything.
+	// exitCode is the exit code of rank 0. The exit codes of other ranks are not significant.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 
-	// configHash is the SHA-256, in hexadecimal, of the files that the brokers of the attempt read. It is that of the Job.
+	// configHash is the hexadecimal SHA-256 of the files that the brokers of the attempt read. The Job carries the same hash.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ConfigHash string `json:"configHash,omitempty"`
@@ -176,8 +177,8 @@ type FluxSetupStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// FluxSetup is the cluster of brokers of one Flux, which has its name and owns it. It is the operator's: one that
-// a user makes is not accepted.
+// FluxSetup is the cluster of brokers of one Flux. The Flux has the same name and owns it. Only the operator creates
+// FluxSetups: one that a user creates is not accepted.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
@@ -194,11 +195,11 @@ type FluxSetup struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is a Flux with nothing left to guess.
+	// spec is the spec of the Flux with all defaults resolved.
 	// +required
 	Spec FluxSetupSpec `json:"spec"`
 
-	// status is what was last observed of it.
+	// status is the most recently observed status.
 	// +optional
 	Status FluxSetupStatus `json:"status,omitempty"`
 }

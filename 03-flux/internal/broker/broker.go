@@ -1,6 +1,6 @@
-// Package broker knows what a Flux broker has to be given so that it starts in a pod and finds the others: a
-// certificate, a configuration, a script that starts it, and one that is the command. It knows no Kubernetes
-// client: everything here is a pure function of its arguments.
+// Package broker creates the files that a Flux broker needs to start in a pod and to connect to the others: a
+// certificate, a configuration, an entrypoint script, and a script that runs the command. It uses no Kubernetes client:
+// everything here is a pure function of its arguments.
 package broker
 
 import (
@@ -8,7 +8,7 @@ import (
 	"encoding/hex"
 )
 
-// The folders of the container.
+// The directories of the container.
 const (
 	// Dir is an emptyDir, for everything that the broker writes.
 	Dir = "/flux"
@@ -20,46 +20,46 @@ const (
 	SecretDir = "/flux-secret"
 )
 
-// The files. Those without a folder are keys: of the ConfigMap, and of the Secret.
+// The files. Those without a directory are keys of the ConfigMap or of the Secret.
 const (
-	// ConfigFile is the key of Cluster.Config.
+	// ConfigFile is the key of the result of Cluster.Config.
 	ConfigFile = "broker.toml"
 
-	// EntrypointFile is the key of Cluster.Entrypoint.
+	// EntrypointFile is the key of the result of Cluster.Entrypoint.
 	EntrypointFile = "entrypoint.sh"
 
-	// CommandFile is the key of Cluster.Command.
+	// CommandFile is the key of the result of Cluster.Command.
 	CommandFile = "command.sh"
 
-	// CertificateFile is the key of NewCertificate.
+	// CertificateFile is the key of the result of NewCertificate.
 	CertificateFile = "curve.cert"
 
-	// ReadyFile is there when the pod is ready: that of rank 0 when the quorum is reached and the command begins,
-	// another when its broker has joined.
+	// ReadyFile exists when the pod is ready. On rank 0 that is when the quorum is reached and the command starts. On
+	// the other ranks it is when the broker has joined.
 	ReadyFile = Dir + "/ready"
 )
 
-// Cluster is what the files of the brokers depend on.
+// Cluster is the input for the files of the brokers.
 type Cluster struct {
-	// Name is that of the Job: rank 3 is on the host NAME-3.
+	// Name is the name of the Job: rank 3 has the hostname NAME-3.
 	Name string
-	// Service is the name of the headless Service in which the hosts are found.
+	// Service is the name of the headless Service, which gives the hosts their DNS names.
 	Service string
-	// Namespace is that of both.
+	// Namespace is the namespace of both.
 	Namespace string
 	// Size is the number of brokers.
 	Size int32
 	// MinSize is the number of brokers that make the quorum. Submit runs the command on that many ranks.
 	MinSize int32
-	// Tasks is how often Submit runs the command side by side.
+	// Tasks is the number of tasks that run the command in parallel, in mode Submit.
 	Tasks int32
 	// Cores is how many cores the broker gives out on each rank.
 	Cores int32
-	// Port is the one at which rank 0 listens.
+	// Port is the port on which rank 0 listens.
 	Port int32
-	// LogLevel is what the brokers write to their standard error, by the numbers of syslog.
+	// LogLevel is the highest level that the brokers write to standard error, as a syslog number.
 	LogLevel int32
-	// ConnectTimeout is how long a rank tries to connect to rank 0 before it tries anew: 5s.
+	// ConnectTimeout is how long a rank tries to connect to rank 0 before it tries again: 5s.
 	ConnectTimeout string
 	// Launcher runs the command once, on rank 0, instead of as tasks.
 	Launcher bool
@@ -67,13 +67,20 @@ type Cluster struct {
 	Argv []string
 }
 
-// Files are those that all brokers of c read, by the keys that they have in the ConfigMap.
+// Files returns the files that all brokers of c read, by their keys in the ConfigMap.
 func (c Cluster) Files() map[string]string {
 	return map[string]string{ConfigFile: c.Config(), EntrypointFile: c.Entrypoint(), CommandFile: c.Command()}
 }
 
 // Hash is the SHA-256, in hexadecimal, of the files of c.
-func (c Cluster) Hash() string {
-	sum := sha256.Sum256([]byte(c.Config() + "\x00" + c.Entrypoint() + "\x00" + c.Command()))
+func (c Cluster) Hash() string { return HashOf(c.Files()) }
+
+// HashOf is the SHA-256, in hexadecimal, of files that any version of Cluster.Files returned; "" if there are other
+// files.
+func HashOf(files map[string]string) string {
+	if len(files) != 3 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(files[ConfigFile] + "\x00" + files[EntrypointFile] + "\x00" + files[CommandFile]))
 	return hex.EncodeToString(sum[:])
 }

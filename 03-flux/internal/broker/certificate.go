@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// certificateText has what flux-core's src/common/libzmqutil/cert.c reads: a section begins at the start of a line, an
-// entry does not, and another section is an error. The name is what rank 0 knows the others by: without one,
-// overlay_authorize (src/modules/overlay/overlay.c) fails. Any will do that has no underscore.
+// certificateText has the format that flux-core's src/common/libzmqutil/cert.c reads: a section begins at the start of
+// a line, an entry is indented, and an unknown section is an error. Rank 0 knows the other brokers by the name: without
+// one, overlay_authorize (src/modules/overlay/overlay.c) fails. Any name without an underscore works.
 const certificateText = `metadata
     name = "flux"
 curve
@@ -16,11 +16,11 @@ curve
     secret-key = "%s"
 `
 
-// keySize is that of an X25519 key, in bytes.
+// keySize is the size of an X25519 key, in bytes.
 const keySize = 32
 
 // NewCertificate returns the text of a new certificate, whose secret key comes from random. All brokers of a cluster
-// share it, and who has it may join them: it belongs into a Secret and nowhere else.
+// share it. A client that has it can join them, so it must be kept in a Secret only.
 func NewCertificate(random io.Reader) ([]byte, error) {
 	secret := make([]byte, keySize)
 	if _, err := io.ReadFull(random, secret); err != nil {
@@ -29,7 +29,7 @@ func NewCertificate(random io.Reader) ([]byte, error) {
 	return certificate(secret)
 }
 
-// certificate returns the text of the certificate of a secret key. That of ZeroMQ's CURVE (RFC 26) is one of X25519.
+// certificate returns the text of the certificate of a secret key. The keys of ZeroMQ's CURVE (RFC 26) are X25519 keys.
 func certificate(secret []byte) ([]byte, error) {
 	key, err := ecdh.X25519().NewPrivateKey(secret)
 	if err != nil {

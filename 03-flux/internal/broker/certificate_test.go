@@ -13,8 +13,8 @@ import (
 	"testing/iotest"
 )
 
-// The key pairs that flux-core publishes in src/common/libzmqutil/test/cert.c. The first was made by CZMQ, the
-// others by libzmq.
+// The key pairs that flux-core publishes in src/common/libzmqutil/test/cert.c. CZMQ created the first one, and libzmq
+// the others.
 var publishedPairs = map[string]struct{ public, secret string }{
 	"of the CZMQ sample":       {"8)TKx/<plQR>gO0.HCH/AsS3n[QeKMOy@}$)=GVu", "225YW{2q$:dqH]7cCbZW4a-}5Al/)0vkb>cE)o}Z"},
 	"PAIR1":                    {"FYFE.@650VuUqRGygAtG.RC$A<cid63q(WEnR+&y", "^Oto<5V$^d/V}kj6^Q[LRwdgAY5K3gE{gN2+1ox)"},
@@ -40,7 +40,7 @@ func TestCertificateOfPublishedSecretKey(t *testing.T) {
 	}
 }
 
-// ZeroMQ RFC 32 gives this one.
+// The example of ZeroMQ RFC 32.
 func TestZ85(t *testing.T) {
 	tests := map[string]struct {
 		data []byte
@@ -60,7 +60,7 @@ func TestZ85(t *testing.T) {
 	}
 }
 
-// Whatever the key, its text must not need more than flux-core's cert.c takes for a value between quotes.
+// Whatever the key is, its text must be a value that flux-core's cert.c accepts between quotes.
 func TestCertificatesDiffer(t *testing.T) {
 	form := regexp.MustCompile(`^metadata\n    name = "flux"\ncurve\n` +
 		`    public-key = "[0-9A-Za-z.:+=^!/*?&<>()\[\]{}@%$#-]{40}"\n` +
@@ -76,7 +76,7 @@ func TestCertificatesDiffer(t *testing.T) {
 		}
 		for line := range strings.Lines(string(text)) {
 			if key := strings.HasSuffix(strings.Fields(line)[0], "-key"); key && seen[line] {
-				t.Errorf("a key came twice: %s", line)
+				t.Errorf("a key was generated twice: %s", line)
 			}
 			seen[line] = true
 		}
@@ -92,7 +92,7 @@ func TestCertificateWithoutRandomness(t *testing.T) {
 	}{
 		"nothing":            {iotest.ErrReader(empty), empty},
 		"one byte too few":   {bytes.NewReader(almost), io.ErrUnexpectedEOF},
-		"fails on its way":   {io.MultiReader(bytes.NewReader(almost), iotest.ErrReader(empty)), empty},
+		"fails in between":   {io.MultiReader(bytes.NewReader(almost), iotest.ErrReader(empty)), empty},
 		"no bytes, no error": {bytes.NewReader(nil), io.EOF},
 	}
 	for name, test := range tests {
@@ -103,14 +103,14 @@ func TestCertificateWithoutRandomness(t *testing.T) {
 			}
 			for _, secret := range []string{string(almost[:4]), hex.EncodeToString(almost[:4]), z85(almost[:4]), "167 60 81"} {
 				if strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret)) {
-					t.Errorf("the error tells of the key: %v", err)
+					t.Errorf("the error contains the key: %v", err)
 				}
 			}
 		})
 	}
 }
 
-// unZ85 reads what z85 writes.
+// unZ85 decodes what z85 encodes.
 func unZ85(t *testing.T, text string) []byte {
 	t.Helper()
 	var data []byte

@@ -2,10 +2,10 @@ package broker
 
 import "strings"
 
-// Command returns a script that becomes the command, byte for byte. It is a file of its own, and not a row of
-// arguments, because two on the way expand something in those: Kubernetes $(X), and Flux's job shell {{id}} and the
-// like (src/shell/mustache.c), which cannot be written in a way that keeps it. A program whose own name begins with
-// a dash is the one thing that some shells do not start.
+// Command returns a script that executes the command, byte for byte. The command is not passed as arguments of the
+// container, because those are expanded twice: Kubernetes expands $(X), and Flux's job shell expands {{id}} and the
+// like (src/shell/mustache.c), which cannot be escaped. A program whose name begins with a dash is the one exception:
+// some shells do not start it.
 func (c Cluster) Command() string {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n# The command, quoted for the shell, which expands nothing in it.\nset --")
@@ -16,7 +16,8 @@ func (c Cluster) Command() string {
 	return script.String()
 }
 
-// quote makes one word of the shell of a text. Between single quotes it takes everything as it is but their own end.
+// quote quotes a text as one word for the shell. Between single quotes the shell expands nothing; only the single quote
+// itself must be escaped.
 func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -16,7 +16,8 @@ func TestCommandIsGolden(t *testing.T) {
 	expectGolden(t, "command.sh", cluster.Command())
 }
 
-// FuzzCommandArrives has a shell run the script of some arguments, and printf print them with an end to each.
+// FuzzCommandArrives makes a shell run the script of some arguments, with printf as the command, which prints each
+// argument with a terminator.
 func FuzzCommandArrives(f *testing.F) {
 	f.Add("a b", "")
 	for i := range awkward {
@@ -24,7 +25,7 @@ func FuzzCommandArrives(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second string) {
 		if strings.Contains(first+second, "\x00") {
-			t.Skip("the API server refuses it, as no program can be given one")
+			t.Skip("the API server rejects it, because no program can have such an argument")
 		}
 		file := filepath.Join(t.TempDir(), CommandFile)
 		script := Cluster{Argv: []string{"printf", `%s\000`, first, second}}.Command()
@@ -32,7 +33,7 @@ func FuzzCommandArrives(f *testing.F) {
 		out, err := exec.CommandContext(t.Context(), "/bin/sh", file).Output()
 		must(t, err)
 		if got, want := strings.Split(string(out), "\x00"), []string{first, second, ""}; !slices.Equal(got, want) {
-			t.Errorf("%q arrives as %q", want, got)
+			t.Errorf("%q is passed as %q", want, got)
 		}
 	})
 }

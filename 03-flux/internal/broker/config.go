@@ -10,10 +10,10 @@ var configText string
 
 var configTemplate = parse(ConfigFile, configText)
 
-// Config returns broker.toml, which is the same for every rank. The keys are those that flux-core reads in
+// Config returns broker.toml, which is the same for every rank. Its keys are those that flux-core reads in
 // src/common/libfluxutil/conf_bootstrap.c, src/modules/overlay (tbon), src/modules/job-exec (exec) and
-// src/modules/resource; in bootstrap and resource, one that it does not know is an error. The log level is not among
-// them: it is an attribute, and so an option in the entrypoint.
+// src/modules/resource. Unknown keys in bootstrap and resource are errors. The log level is not a key: it is an
+// attribute, so the entrypoint sets it as an option.
 func (c Cluster) Config() string {
 	return fill(configTemplate, struct {
 		Cluster
@@ -27,7 +27,7 @@ func (c Cluster) Config() string {
 	})
 }
 
-// ids writes the numbers from 0 to count-1 as Flux RFC 22 and 29 have them: a range, or the one number.
+// ids formats the numbers from 0 to count-1 as in Flux RFC 22 and 29: as a range, or as the only number.
 func ids(count int32, rangeFormat string) string {
 	if count <= 1 {
 		return "0"

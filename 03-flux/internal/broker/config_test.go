@@ -11,9 +11,9 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-var update = flag.Bool("update", false, "write the files in testdata anew")
+var update = flag.Bool("update", false, "rewrite the files in testdata")
 
-// example is a cluster as the controller makes it out of defaults. The tests say what they change.
+// example is a cluster as the controller creates it from the defaults, with the change of a test.
 func example(change func(*Cluster)) Cluster {
 	c := Cluster{
 		Name: "hello-1", Service: "hello", Namespace: "lab", Size: 4, MinSize: 4, Tasks: 8, Cores: 2, Port: 8050, LogLevel: 3,
@@ -23,7 +23,7 @@ func example(change func(*Cluster)) Cluster {
 	return c
 }
 
-// expectGolden compares text with a file in testdata, or writes the file if the tests are run with -update.
+// expectGolden compares text with a file in testdata, or writes the file if the tests run with -update.
 func expectGolden(t *testing.T, file, text string) {
 	t.Helper()
 	file = filepath.Join("testdata", file)
@@ -37,7 +37,7 @@ func expectGolden(t *testing.T, file, text string) {
 		t.Fatal(err)
 	}
 	if text != string(want) {
-		t.Errorf("differs from %s, which `go test -update` writes anew:\n%s", file, text)
+		t.Errorf("differs from %s, which `go test -update` rewrites:\n%s", file, text)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestConfig(t *testing.T) {
 			golden:  "size-4.toml",
 			port:    8050, connect: "tcp://%h.hello.lab.svc:%p", connectTimeout: "5s", hosts: "hello-1-[0-3]", cores: "0-1",
 		},
-		"a thousand, all else unusual": {
+		"a thousand, with unusual values": {
 			cluster: example(func(c *Cluster) {
 				c.Name, c.Service, c.Namespace, c.Size, c.MinSize, c.Tasks = "a-2-b3-9999", "a-2-b3", "team-9", 1000, 900, 100000
 				c.Cores, c.Port, c.ConnectTimeout, c.LogLevel, c.Launcher = 112, 65535, "600s", 7, true
@@ -105,7 +105,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A change of any field must be seen in the hash: it is in status, and tells which files the brokers had.
+// A change of any field must change the hash: it is in the status, and shows which files the brokers had.
 func TestHash(t *testing.T) {
 	form := regexp.MustCompile(`^[0-9a-f]{64}$`)
 	seen := map[string]string{}
@@ -134,6 +134,21 @@ func TestHash(t *testing.T) {
 		seen[hash] = name
 	}
 	if fields := reflect.TypeFor[Cluster]().NumField(); len(seen) != fields+1 {
-		t.Errorf("%d changes of the %d fields of Cluster are tried", len(seen)-1, fields)
+		t.Errorf("%d changes of the %d fields of Cluster are tested", len(seen)-1, fields)
+	}
+}
+
+// Other containers might read an additional file.
+func TestHashOfOtherFiles(t *testing.T) {
+	c := example(func(*Cluster) {})
+	if hash := HashOf(c.Files()); hash != c.Hash() {
+		t.Errorf("the hash of its files is %q, and Hash returns %q", hash, c.Hash())
+	}
+	more := c.Files()
+	more["more.toml"] = ""
+	for name, files := range map[string]map[string]string{"none": nil, "one more": more} {
+		if hash := HashOf(files); hash != "" {
+			t.Errorf("%s: got %q", name, hash)
+		}
 	}
 }

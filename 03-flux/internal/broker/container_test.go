@@ -17,19 +17,19 @@ import (
 // timeout is how long a test waits for what should happen at once.
 const timeout = 30 * time.Second
 
-// shell is a test with a shell.
+// shell is a test that runs with one shell.
 type shell struct {
 	*testing.T
 	command []string
 }
 
-// Run runs a part of the test with the same shell.
+// Run runs a subtest with the same shell.
 func (s shell) Run(name string, test func(shell)) {
 	s.T.Run(name, func(t *testing.T) { test(shell{t, s.command}) })
 }
 
-// onEachShell runs a test with the shells that images have as /bin/sh: that of Debian, that of Alpine, and, where it
-// is installed, that of Fedora.
+// onEachShell runs a test with the shells that images have as /bin/sh: those of Debian and of Alpine, and, if it is
+// installed, that of Fedora.
 func onEachShell(t *testing.T, test func(shell)) {
 	t.Helper()
 	t.Run("sh", func(t *testing.T) { test(shell{t, []string{"/bin/sh"}}) })
@@ -50,7 +50,7 @@ func onEachShell(t *testing.T, test func(shell)) {
 	})
 }
 
-// container is a folder that has what a container of the Job has, and the entrypoint in it.
+// container is a directory with the files of a container of the Job, including the entrypoint.
 type container struct {
 	t      shell
 	root   string
@@ -59,7 +59,7 @@ type container struct {
 	stderr bytes.Buffer
 }
 
-// newContainer makes a container whose image holds Flux and install. Its rank is 0.
+// newContainer creates a container whose image contains Flux and install. Its rank is 0.
 func (s shell) newContainer(cluster Cluster) *container {
 	s.Helper()
 	c := &container{t: s, root: s.TempDir()}
@@ -99,7 +99,7 @@ func (c *container) paths() paths {
 	}
 }
 
-// start starts the entrypoint as the kubelet does, with a command beside it.
+// start starts the entrypoint as the kubelet does, with a command in the ConfigMap.
 func (c *container) start(command ...string) {
 	c.t.Helper()
 	must(c.t, os.WriteFile(c.path("flux-config", CommandFile), []byte(Cluster{Argv: command}.Command()), 0o644))
@@ -116,7 +116,7 @@ func (c *container) start(command ...string) {
 	c.t.Cleanup(func() { _ = syscall.Kill(group, syscall.SIGKILL) })
 }
 
-// end waits for the end of the entrypoint and returns its exit code, or 128 and the signal that it died of.
+// end waits for the end of the entrypoint and returns its exit code, or 128 plus the signal that killed it.
 func (c *container) end() int {
 	c.t.Helper()
 	ended := make(chan struct{})
@@ -135,30 +135,30 @@ func (c *container) end() int {
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// expectEnd waits for the end of the entrypoint, which no process of it may outlive.
+// expectEnd waits for the end of the entrypoint. None of its processes may outlive it.
 func (c *container) expectEnd(want int) {
 	c.t.Helper()
 	code := c.end()
 	if c.isAlive() {
-		c.t.Error("a process is left")
+		c.t.Error("a process still runs")
 	}
 	if code != want {
 		c.t.Errorf("the exit code is %d, want %d; standard error:\n%s", code, want, &c.stderr)
 	}
 }
 
-// isAlive tells whether there is any process that the entrypoint has started, directly or not, or itself.
+// isAlive reports whether the entrypoint, or a process that it has started directly or indirectly, still runs.
 func (c *container) isAlive() bool {
 	return !errors.Is(syscall.Kill(-c.cmd.Process.Pid, 0), syscall.ESRCH)
 }
 
-// signal sends a signal to the entrypoint and to nobody else, as the container runtime does.
+// signal sends a signal to the entrypoint only, as the container runtime does.
 func (c *container) signal(signal syscall.Signal) {
 	c.t.Helper()
 	must(c.t, c.cmd.Process.Signal(signal))
 }
 
-// await waits until a program has recorded something.
+// await waits until a program has recorded a file.
 func (c *container) await(file string) {
 	c.t.Helper()
 	c.awaitThat(func() bool { return exists(c.path("record", file)) })
@@ -175,7 +175,7 @@ func (c *container) awaitThat(condition func() bool) {
 	for !condition() {
 		select {
 		case <-deadline:
-			c.t.Fatalf("this does not come; standard error:\n%s", &c.stderr)
+			c.t.Fatalf("the condition is not met; standard error:\n%s", &c.stderr)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -194,7 +194,7 @@ func recorded[T any](c *container, file string) T {
 	return value
 }
 
-// files lists what is in the folder of the broker.
+// files lists the files in the broker's directory.
 func (c *container) files() string {
 	c.t.Helper()
 	entries, err := os.ReadDir(c.path("flux"))

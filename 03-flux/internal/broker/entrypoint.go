@@ -7,13 +7,13 @@ var entrypointText string
 
 var entrypointTemplate = parse(EntrypointFile, entrypointText)
 
-// paths are where the entrypoint finds things and puts them.
+// paths are the paths that the entrypoint uses.
 type paths struct {
 	Dir, ConfigDir, SecretDir, ReadyFile string
 }
 
-// Entrypoint returns the script that starts the broker of a pod, whichever its rank, in POSIX sh. What it answers to is
-// in flux-core:
+// Entrypoint returns the POSIX sh script that starts the broker of a pod of any rank. These files of flux-core explain
+// what it does:
 //
 //   - src/modules/overlay/overlay.c, overlay_cert_load: the mode of the certificate;
 //   - src/broker/rundir.c: the owner of rundir and statedir;

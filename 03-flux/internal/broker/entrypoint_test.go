@@ -21,7 +21,7 @@ func TestEntrypointIsGolden(t *testing.T) {
 	}
 }
 
-// Each argument is one that some program on the way could take for something else.
+// Each argument could be misinterpreted by one of the programs that it is passed to.
 var awkward = []string{
 	"command", "", " ", "two words", "  three  spaced words ", `"quoted"`, "it's", "`id`", "$HOME", "${HOME}", "$(HOSTNAME)",
 	"$$", "$$(HOSTNAME)", "$(UNKNOWN)", "$", "new\nline", "\n", "tab\t", "żółć 日本 🐄", "-n", "--", "--help", "-N9", "*", "?", "[a-z]",
@@ -29,7 +29,7 @@ var awkward = []string{
 }
 
 func TestCommandLines(t *testing.T) {
-	// Whatever follows, the broker's own part of the command line is this.
+	// The broker's own part of the command line is always the same.
 	options := func(c *container) []string {
 		return []string{
 			"flux", "broker",
@@ -117,30 +117,53 @@ func TestWhatTheBrokerFinds(t *testing.T) {
 		info, err := os.Stat(certificate)
 		must(t, err)
 		if mode := info.Mode(); mode != 0o600 {
-			t.Errorf("the certificate has the mode %v, which the broker refuses", mode)
+			t.Errorf("the certificate has the mode %v, which the broker rejects", mode)
 		}
 		if content, err := os.ReadFile(certificate); err != nil || string(content) != "the certificate" {
 			t.Errorf("the certificate is %q, %v", content, err)
 		}
-		// The broker makes rundir and statedir itself, so that they are its own.
+		// The broker creates rundir and statedir itself, so that it owns them.
 		if files := c.files(); files != "curve.cert ready" {
-			t.Errorf("beside the broker's, there are these files: %s", files)
+			t.Errorf("there are other files than the broker's: %s", files)
 		}
 	})
 }
 
-// What it means that a pod is ready: of rank 0 that its command begins, of the others that they have joined.
+// Whatever the entrypoint calls its own variables, one that a user sets is the command's: it finds what the broker does.
+func TestVariablesOfTheUserAreKept(t *testing.T) {
+	onEachShell(t, func(t shell) {
+		for _, rank := range []string{"0", "1"} {
+			t.Run("rank "+rank, func(t shell) {
+				c := t.newContainer(example(launcher))
+				c.env["JOB_COMPLETION_INDEX"] = rank
+				for _, name := range []string{"broker", "code", "rc1", "signal", "stop", "stopped"} {
+					c.env[name] = "the user's"
+				}
+				c.start("command")
+				c.expectEnd(0)
+				environment := recorded[[]string](c, "environment")
+				for name, value := range c.env {
+					if !slices.Contains(environment, name+"="+value) {
+						t.Errorf("the broker's environment has no %s=%s", name, value)
+					}
+				}
+			})
+		}
+	})
+}
+
+// When a pod is ready: rank 0 when its command starts, the others when they have joined.
 func TestReady(t *testing.T) {
 	onEachShell(t, func(t shell) {
 		tests := map[string]struct {
 			rank, broker, rc1 string
 			want              bool
 		}{
-			"rank 0, its command begun":          {rank: "0", want: true},
-			"rank 0, which does not come so far": {rank: "0", broker: "exit 0"},
-			"rank 1, joined":                     {rank: "1", want: true},
-			"rank 1, which does not come so far": {rank: "1", broker: "exit 0"},
-			"rank 1, whose start-up fails":       {rank: "1", rc1: "exit 7"},
+			"rank 0, its command started":  {rank: "0", want: true},
+			"rank 0, which ends before":    {rank: "0", broker: "exit 0"},
+			"rank 1, joined":               {rank: "1", want: true},
+			"rank 1, which ends before":    {rank: "1", broker: "exit 0"},
+			"rank 1, whose start-up fails": {rank: "1", rc1: "exit 7"},
 		}
 		for name, test := range tests {
 			t.Run(name, func(t shell) {
@@ -177,7 +200,7 @@ func TestExitCode(t *testing.T) {
 				c.expectEnd(want)
 			})
 		}
-		t.Run("a launched command that is not there", func(t shell) {
+		t.Run("a launched command that does not exist", func(t shell) {
 			c := t.newContainer(example(launcher))
 			c.start("no-such-command")
 			c.expectEnd(127)
@@ -199,7 +222,7 @@ func TestImageWithoutFlux(t *testing.T) {
 			t.Errorf("its standard error is\n%swant\n%s", got, want)
 		}
 		if files := c.files(); files != "" {
-			t.Errorf("it is ready, or has made something all the same: %s", files)
+			t.Errorf("it is ready, or has created files: %s", files)
 		}
 	})
 }

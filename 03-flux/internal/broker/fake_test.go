@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// The tests of the entrypoint put links to this test binary into a PATH: it plays the programs of an image, and writes
-// into the folder RECORD, into a file each, what was asked of them.
+// The tests of the entrypoint put links to this test binary into PATH. The binary simulates the programs of an image,
+// and records how each was called in a file of the directory RECORD.
 func TestMain(m *testing.M) {
 	programs := map[string]func([]string) int{"flux": fakeFlux, "install": fakeInstall, "command": fakeCommand}
 	if program, isFake := programs[filepath.Base(os.Args[0])]; isFake {
 		os.Exit(program(os.Args))
 	}
-	// A shell cannot trap what was ignored when it was started, and under nohup something is. What this process
-	// catches is as it is by default in those that it starts.
+	// A shell cannot trap a signal that was ignored when it started, which happens under nohup. A signal that this
+	// process catches has its default action in the processes that it starts.
 	for stop := range stopSignals {
 		if signal.Ignored(stop) {
 			signal.Notify(make(chan os.Signal, 1), stop)
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// record writes a file of the folder RECORD, whole or not at all.
+// record writes a file of the directory RECORD, atomically.
 func record(file string, value any) {
 	file = filepath.Join(os.Getenv("RECORD"), file)
 	content, err := json.Marshal(value)
@@ -48,11 +48,12 @@ func record(file string, value any) {
 	}
 }
 
-// fakeFlux is Flux. `flux broker` runs what its command line asks for, or does what BROKER says.
+// fakeFlux simulates flux. `flux broker` runs what its command line asks for, or does what BROKER says.
 func fakeFlux(args []string) int {
 	switch args[1] {
 	case "broker":
 		record("broker", args)
+		record("environment", os.Environ())
 		return fakeBroker(args[2:])
 	case "run":
 		record("run", args)
@@ -77,7 +78,7 @@ func fakeBroker(args []string) int {
 		code, _ := strconv.Atoi(number)
 		return code
 	case "signal":
-		// A program of Go makes something else of a SEGV, so that another has to die of it.
+		// Go programs handle SEGV themselves, so another program has to die of it.
 		err := syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -s " + number + " $$"}, os.Environ())
 		panic(err)
 	case "start":
@@ -101,14 +102,14 @@ func fakeBroker(args []string) int {
 	}
 	if what == "serve" {
 		first := <-signals
-		record("told", first.String())
-		<-time.After(100 * time.Millisecond) // so that a shell that does not wait for the end is ahead of it
+		record("signal", first.String())
+		<-time.After(100 * time.Millisecond) // so that a shell that does not wait ends first
 		record("ended", true)
 	}
 	return code
 }
 
-// fakeInstall is install, which does not begin before the test says so, if it is to wait.
+// fakeInstall simulates install. If INSTALL is wait, it waits until the test lets it continue.
 func fakeInstall(args []string) int {
 	if os.Getenv("INSTALL") == "wait" {
 		record("installing", args)
@@ -119,15 +120,15 @@ func fakeInstall(args []string) int {
 	return run(append([]string{os.Getenv("REAL_INSTALL")}, args[1:]...))
 }
 
-// fakeCommand is the command of the user.
+// fakeCommand simulates the user's command.
 func fakeCommand(args []string) int {
 	record("command", args)
 	record("ready", exists(os.Getenv("READY")))
-	fmt.Println("the command's own words")
+	fmt.Println("the output of the command")
 	return 0
 }
 
-// run runs a program of PATH as the calling program does, and returns its exit code as a shell has it.
+// run runs a program of PATH as the calling program does, and returns its exit code in the way of a shell.
 func run(args []string) int {
 	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // the test ends it by its process group
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Kubernetes sends TERM, or what the image names; the exit code tells which, and is never 0.
+// Kubernetes sends TERM, or the stop signal of the image. The exit code depends on it, and is never 0.
 var stopSignals = map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGINT: 130, syscall.SIGQUIT: 131}
 
-func TestToldToEndBeforeTheBrokerIsThere(t *testing.T) {
+func TestSignalBeforeTheBrokerIsStarted(t *testing.T) {
 	onEachShell(t, func(t shell) {
 		for signal, want := range stopSignals {
 			c := t.newContainer(example(func(*Cluster) {}))
@@ -28,7 +28,7 @@ func TestToldToEndBeforeTheBrokerIsThere(t *testing.T) {
 	})
 }
 
-func TestToldToEndWhileTheBrokerRuns(t *testing.T) {
+func TestSignalWhileTheBrokerRuns(t *testing.T) {
 	onEachShell(t, func(t shell) {
 		expect := func(signal syscall.Signal, want int, rank string) {
 			t.Helper()
@@ -38,7 +38,7 @@ func TestToldToEndWhileTheBrokerRuns(t *testing.T) {
 			c.awaitReady()
 			c.signal(signal)
 			c.expectEnd(want)
-			if got := recorded[string](c, "told"); got != syscall.SIGTERM.String() {
+			if got := recorded[string](c, "signal"); got != syscall.SIGTERM.String() {
 				t.Errorf("%v reached the broker of rank %s as %q", signal, rank, got)
 			}
 			if !recorded[bool](c, "ended") {
@@ -52,8 +52,8 @@ func TestToldToEndWhileTheBrokerRuns(t *testing.T) {
 	})
 }
 
-// A broker that starts does not listen to TERM: it is killed, and the exit code is the same.
-func TestToldToEndBeforeTheBrokerIsReady(t *testing.T) {
+// A broker that is starting ignores TERM: it is killed, and the exit code is the same.
+func TestSignalBeforeTheBrokerIsReady(t *testing.T) {
 	onEachShell(t, func(t shell) {
 		for _, rank := range []string{"0", "1"} {
 			c := t.newContainer(example(func(*Cluster) {}))
@@ -66,14 +66,14 @@ func TestToldToEndBeforeTheBrokerIsReady(t *testing.T) {
 	})
 }
 
-func TestToldToEndTwice(t *testing.T) {
+func TestSecondSignal(t *testing.T) {
 	onEachShell(t, func(t shell) {
 		c := t.newContainer(example(func(*Cluster) {}))
 		c.env["BROKER"] = "serve"
 		c.start("command")
 		c.awaitReady()
 		c.signal(syscall.SIGTERM)
-		c.await("told")
+		c.await("signal")
 		c.signal(syscall.SIGTERM)
 		c.expectEnd(143)
 		if !recorded[bool](c, "ended") {
@@ -82,9 +82,9 @@ func TestToldToEndTwice(t *testing.T) {
 	})
 }
 
-// Whenever the TERM comes, a shell that does not trap it yet dies of it, and one that does ends the broker, which does
-// not end by itself here.
-func TestToldToEndAtAnyMoment(t *testing.T) {
+// Whenever TERM arrives: a shell that does not trap it yet dies of it, and one that does terminates the broker, which
+// does not end by itself here.
+func TestSignalAtAnyTime(t *testing.T) {
 	onEachShell(t, func(t shell) {
 		for moment := range 12 {
 			c := t.newContainer(example(func(*Cluster) {}))
@@ -96,7 +96,7 @@ func TestToldToEndAtAnyMoment(t *testing.T) {
 				t.Errorf("after %d ms the exit code is %d; standard error:\n%s", 3*moment, code, &c.stderr)
 			}
 			if pid := recorded[int](c, "pid"); pid != 0 && syscall.Kill(pid, 0) == nil {
-				t.Errorf("after %d ms the broker is left", 3*moment)
+				t.Errorf("after %d ms the broker still runs", 3*moment)
 			}
 		}
 	})

@@ -6,12 +6,12 @@ import (
 	"text/template"
 )
 
-// parse reads a template of this package, which is a part of the program: a mistake in it is one of its authors.
+// parse parses a template of this package. The template is compiled in, so an error in it is a bug.
 func parse(name, text string) *template.Template {
 	return template.Must(template.New(name).Parse(text))
 }
 
-// fill returns what becomes of a template of this package with values.
+// fill executes a template of this package.
 func fill(t *template.Template, values any) string {
 	var out strings.Builder
 	if err := t.Execute(&out, values); err != nil {

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Flux whose name is longer than today's rule allows was created under an older CRD. It can still be updated: its
-// status too, which the API server validates with the whole object.
+// A Flux whose name is longer than the current rule allows was created under an older CRD. It can still be updated,
+// including its status, which the API server validates together with the whole object.
 func TestLongNamesOfOlderObjectsAreKept(t *testing.T) {
 	t.Parallel()
-	const budget = 1_000_000 // of the costs of evaluation: enough
+	const budget = 1_000_000 // CEL cost units, more than enough
 	for _, file := range []string{"flux-framework.org_fluxes.yaml", "flux-framework.org_fluxsetups.yaml"} {
 		g := NewWithT(t)
 		text, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", file))
@@ -27,7 +27,7 @@ func TestLongNamesOfOlderObjectsAreKept(t *testing.T) {
 		var internal apiextensions.JSONSchemaProps
 		g.Expect(apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
 			crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &internal, nil)).To(Succeed())
-		// The rules of the object itself, not of its fields.
+		// Only the rules of the object itself, not of its fields.
 		root, err := schema.NewStructural(&apiextensions.JSONSchemaProps{Type: "object", XValidations: internal.XValidations, Properties: map[string]apiextensions.JSONSchemaProps{
 			"spec": {Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"size": {Type: "integer"}}},
 		}})

@@ -14,16 +14,22 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// What one argument may be, and what all may be together.
+// The limits for one argument, in characters, and for all arguments together, in bytes.
 const (
 	longestArgument = 16384
-	longestCommand  = 262144
+	longestCommand  = 196608
 )
 
-// TestFluxRules has, for every rule of the API that is more than a bound, values that are just in and just out.
+// The limits for all variables, and for all annotations, in characters of names and values together.
+const (
+	longestEnv         = 32768
+	longestAnnotations = 16384
+)
+
+// TestFluxRules has valid and invalid values next to each other for every rule of the API that is more than a bound.
 func TestFluxRules(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.checkRows(t, "Flux", fluxBase, map[string]apiRow{
 		"the least":          {"{}", "", ""},
 		"misspelled":         {"{comand: [x]}", "", `unknown field "spec.comand"`},
@@ -46,14 +52,16 @@ func TestFluxRules(t *testing.T) {
 		"empty command":           {"{command: []}", "spec.command", "spec.command in body should have at least 1 items"},
 		"empty program":           {`{command: ["", a]}`, "spec.command", "must begin with the name of a program"},
 		"empty argument":          {`{command: [a, ""]}`, "", ""},
-		"program with NUL":        {`{command: ["a\0"]}`, "spec.command", "must not hold a NUL character"},
-		"argument with NUL":       {`{command: [a, "b\0c"]}`, "spec.command", "must not hold a NUL character"},
+		"program with NUL":        {`{command: ["a\0"]}`, "spec.command", "must not contain a NUL character"},
+		"argument with NUL":       {`{command: [a, "b\0c"]}`, "spec.command", "must not contain a NUL character"},
 		`argument with \x00`:      {`{command: [a, 'b\x00c']}`, "", ""},
 		"argument with the rest":  {`{command: [a, "$(HOSTNAME) $HOME $$ '\"\n\t-- \u725b\U0001F404"]}`, "", ""},
 		"longest argument":        {"{command: [a, " + letters(longestArgument) + "]}", "", ""},
 		"argument that is longer": {"{command: [a, " + letters(longestArgument+1) + "]}", "spec.command[1]", "may not be more than 16384"},
-		"longest command":         {"{command: " + argumentsOf(longestCommand) + "}", "", ""},
-		"command that is longer":  {"{command: " + argumentsOf(longestCommand+1) + "}", "spec.command", "must be at most 262144 characters in all"},
+		"longest command":         {"{command: " + argumentsOf(longestCommand, "a") + "}", "", ""},
+		"command that is longer":  {"{command: " + argumentsOf(longestCommand+1, "a") + "}", "spec.command", "must be at most 196608 bytes of UTF-8 in all"},
+		"longest command of cows": {"{command: " + argumentsOf(longestCommand, cow) + "}", "", ""},
+		"longer command of cows":  {"{command: " + argumentsOf(longestCommand+1, cow) + "}", "spec.command", "must be at most 196608 bytes of UTF-8 in all"},
 
 		"connectTimeout of 1s":           {"{broker: {connectTimeout: 1s}}", "", ""},
 		"connectTimeout of 9999999s":     {"{broker: {connectTimeout: 9999999s}}", "", ""},
@@ -65,21 +73,33 @@ func TestFluxRules(t *testing.T) {
 	})
 }
 
-// argumentsOf is a command of n characters in all.
-func argumentsOf(n int) string {
+// cow is a character of four bytes.
+const cow = "\U0001F42E"
+
+// commandOf is a command of n bytes in total. Its last argument repeats the character as often as it fits.
+func commandOf(n int, character string) []string {
 	var all []string
-	for ; n > longestArgument; n -= longestArgument {
-		all = append(all, letters(longestArgument))
+	for n > 0 {
+		argument := strings.Repeat(character, min(n/len(character), longestArgument))
+		if argument == "" {
+			argument = letters(n)
+		}
+		all = append(all, argument)
+		n -= len(argument)
 	}
-	return "[" + strings.Join(append(all, letters(n)), ", ") + "]"
+	return all
 }
 
-// TestTemplateRules keeps what is the operator's out of what users say of the pods.
+func argumentsOf(n int, character string) string {
+	return `["` + strings.Join(commandOf(n, character), `", "`) + `"]`
+}
+
+// TestTemplateRules checks that users cannot set what the operator sets in pods.
 func TestTemplateRules(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	rows := map[string]apiRow{}
-	refuse := func(field, message string, format string, values ...string) {
+	reject := func(field, message string, format string, values ...string) {
 		for _, value := range values {
 			rows[field+" "+value] = apiRow{fmt.Sprintf("{template: {%s: %s}}", field, fmt.Sprintf(format, value)), "spec.template." + field, message}
 		}
@@ -89,18 +109,22 @@ func TestTemplateRules(t *testing.T) {
 			rows[field+" "+value] = apiRow{spec: fmt.Sprintf("{template: {%s: %s}}", field, fmt.Sprintf(format, value))}
 		}
 	}
-	refuse("labels", "labels must not have keys of", "{%s: v}",
+	reject("labels", "labels must not have keys of", "{%s: v}",
 		"flux-framework.org/attempt", "x.flux-framework.org/y", "batch.kubernetes.io/job-name", "job-name", "controller-uid",
 		"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
 	allow("labels", "{%s: v}", "app", "app.kubernetes.io/component", "flux-framework.org", "example.com/job-name")
-	refuse("annotations", "annotations must not have keys of", "{%s: v}", "flux-framework.org/started", "batch.kubernetes.io/job-completion-index")
+	reject("annotations", "annotations must not have keys of", "{%s: v}", "flux-framework.org/started", "batch.kubernetes.io/job-completion-index")
 	allow("annotations", "{%s: v}", "job-name", "example.com/flux-framework.org")
-	refuse("volumes", "names of volumes must not begin with flux-", "[{name: %s, emptyDir: {}}]", "flux-", "flux-secret")
+	reject("volumes", "names of volumes must not begin with flux-", "[{name: %s, emptyDir: {}}]", "flux-", "flux-secret")
 	allow("volumes", "[{name: %s, emptyDir: {}}]", "flux", "fluxes", "my-flux-data")
-	refuse("volumeMounts", "volumeMounts must not be at /, nor at /flux", "[{name: v, mountPath: %s}]",
+	reject("volumeMounts", "volumeMounts must not be at /, nor at /flux", "[{name: v, mountPath: %s}]",
 		"/", "/flux", "/flux/", "/flux/run", "/flux-config", "/flux-config/x", "/flux-secret", "/flux-secret/")
-	allow("volumeMounts", "[{name: v, mountPath: %s}]", "/fluxes", "/flux-data", "/data/flux", "/tmp")
-	refuse("env", "env must not set FLUX_ variables", "[{name: %s, value: v}]", "FLUX_", "FLUX_URI", "JOB_COMPLETION_INDEX")
+	allow("volumeMounts", "[{name: v, mountPath: %s}]", "/fluxes", "/flux-data", "/data/flux", "/tmp", "/data/", "/.data", "/data/..x", "/d./x")
+	reject("volumeMounts", "volumeMounts must be at absolute paths without //", "[{name: v, mountPath: %s}]",
+		"//flux", "//", "/data//x", "flux", "./flux", "''")
+	reject("volumeMounts", "volumeMounts must be at paths without . or ..", "[{name: v, mountPath: %s}]",
+		"/./flux-config", "/.", "/data/.", "/x/../flux-secret", "/..", "/x/..")
+	reject("env", "env must not set FLUX_ variables", "[{name: %s, value: v}]", "FLUX_", "FLUX_URI", "JOB_COMPLETION_INDEX")
 	allow("env", "[{name: %s, value: v}]", "FLUX", "MY_FLUX_URI", "flux_uri", "JOB_COMPLETION_INDEX_2")
 	for list, format := range map[string]string{
 		"env": "{name: E, value: %s}", "volumes": "{name: v, hostPath: {path: %s}}", "volumeMounts": "{mountPath: /m, name: %s}",
@@ -110,17 +134,37 @@ func TestTemplateRules(t *testing.T) {
 			field: "spec.template." + list + "[1]", message: "Duplicate value",
 		}
 	}
+	for field, most := range map[string]int{"env": longestEnv, "annotations": longestAnnotations} {
+		format := map[string]string{"env": "[{name: A, value: a}, {name: B, value: %s}]", "annotations": "{a: a, b: %s}"}[field]
+		for _, character := range []string{"a", cow} {
+			rows["longest "+field+" of "+character] = apiRow{spec: fmt.Sprintf("{template: {%s: "+format+"}}", field, strings.Repeat(character, most-3))}
+			rows["longer "+field+" of "+character] = apiRow{
+				spec:  fmt.Sprintf("{template: {%s: "+format+"}}", field, strings.Repeat(character, most-2)),
+				field: "spec.template." + field, message: fmt.Sprintf("%s must be at most %d characters in all", field, most),
+			}
+		}
+	}
+	for _, field := range []string{"labels", "nodeSelector"} {
+		rows["longest "+field] = apiRow{spec: fmt.Sprintf("{template: {%s: {%s: %s}}}", field, letters(253)+"/"+letters(63), letters(63))}
+		for name, row := range map[string]string{"key": "{" + letters(318) + ": a}", "value": "{a: " + letters(64) + "}"} {
+			rows["longer "+name+" of "+field] = apiRow{
+				spec:  fmt.Sprintf("{template: {%s: %s}}", field, row),
+				field: "spec.template." + field, message: field + " must have keys of at most 317 characters, and values of at most 63",
+			}
+		}
+	}
+	rows["claim with labels"] = apiRow{spec: "{template: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {metadata: " +
+		"{labels: {a: b}, annotations: {c: d}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}}"}
 	rows["misspelled"] = apiRow{spec: "{template: {lables: {a: b}}}", message: `unknown field "spec.template.lables"`}
 	w.checkRows(t, "Flux", fluxBase, rows)
 	t.Run("FluxSetup", func(t *testing.T) { w.checkRows(t, "FluxSetup", fluxSetupBase, rows) })
 }
 
-// TestFluxNames tries names on both sides of what may be one. Of the accepted ones, the API server takes a Service
-// and a Job too.
+// TestFluxNames checks valid and invalid names. The API server also accepts a Service and a Job for each valid name.
 func TestFluxNames(t *testing.T) {
 	t.Parallel()
 	const tooLong, badForm = "must be at most 63 characters", "must begin with a letter and have no dots"
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for _, row := range []struct {
 		name    string
 		size    int32
@@ -148,18 +192,18 @@ func TestFluxNames(t *testing.T) {
 			NewWithT(t).Expect(w.client.Create(w.ctx, w.anyJob(fmt.Sprintf("%s-%d", row.name, v1alpha1.MaxAttempts), row.size), strictly)).To(Succeed())
 		})
 	}
-	// The bound is the API server's own: a Job of a longer name is refused.
+	// The API server itself sets the limit: it rejects a Job with a longer name.
 	w.Expect(w.client.Create(w.ctx, w.anyJob(letters(62), 10), strictly)).To(MatchError(ContainSubstring("invalid DNS label")))
 }
 
-func (w *world) anyService(name string) client.Object {
+func (w *testEnv) anyService(name string) client.Object {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
 		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
 	}
 }
 
-func (w *world) anyJob(name string, size int32) client.Object {
+func (w *testEnv) anyJob(name string, size int32) client.Object {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
 		Spec: batchv1.JobSpec{

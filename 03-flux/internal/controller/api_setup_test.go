@@ -26,15 +26,15 @@ var fluxSetupFields = []fieldRow{
 	{"suspend", "true", "false", true},
 }
 
-// TestFluxSetupIsImmutable changes and removes each field of a FluxSetup but attempt, restarts and launch, which
-// have rules of their own.
+// TestFluxSetupIsImmutable changes and removes each field of a FluxSetup except attempt, restarts and launch, which
+// have their own rules.
 func TestFluxSetupIsImmutable(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	expectAllFields(t, v1alpha1.FluxSetupSpec{}, fluxSetupFields, "attempt", "restarts", "launch")
 	setup := w.object("FluxSetup", "x", "{attempt: 1, restarts: 0}", withAll(fluxSetupFields))
 	w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
-	w.Expect(w.patch(setup, "{}")).To(Succeed(), "the same again")
+	w.Expect(w.patch(setup, "{}")).To(Succeed(), "an update without a change")
 	for _, field := range fluxSetupFields {
 		t.Run(field.name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +49,7 @@ func TestFluxSetupIsImmutable(t *testing.T) {
 					want = ""
 				}
 				t.Run(what, func(t *testing.T) {
-					expectAnswer(t, w.patch(setup, fmt.Sprintf("{%s: %s}", field.name, value)), "spec."+field.name, want)
+					expectError(t, w.patch(setup, fmt.Sprintf("{%s: %s}", field.name, value)), "spec."+field.name, want)
 				})
 			}
 		})
@@ -58,7 +58,7 @@ func TestFluxSetupIsImmutable(t *testing.T) {
 
 func TestFluxSetupRules(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	launch := func(fields string) string { return "{launch: {" + fields + "}}" }
 	const now = "time: '2026-01-01T00:00:00Z'"
 	rows := map[string]apiRow{
@@ -82,11 +82,11 @@ func TestFluxSetupRules(t *testing.T) {
 	w.checkRows(t, "FluxSetup", fluxSetupBase, rows)
 }
 
-// TestAttempts has what may come after attempt 3, which has had one restart, and what may not.
+// TestAttempts checks which changes are valid after attempt 3 with one restart.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	const only, onlyRestarts = "attempt only rises, by one", "restarts only rises, by one, and only with attempt"
-	w := newWorld(t)
+	w := newTestEnv(t)
 	setup := w.object("FluxSetup", "x", fluxSetupBase, "{attempt: 3, restarts: 1}")
 	w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
 	w.checkPatches(t, setup, map[string]apiRow{
@@ -104,14 +104,14 @@ func TestAttempts(t *testing.T) {
 	})
 }
 
-// TestLaunch has what may become of the record of an attempt, and what may not.
+// TestLaunch checks which changes of the record of an attempt are valid.
 func TestLaunch(t *testing.T) {
 	t.Parallel()
 	const (
-		staysTime   = "time is that of the attempt, and stays"
+		staysTime   = "time is that of the attempt, and changes only when jobUID is set"
 		staysJobUID = "jobUID, once it is set, stays for the attempt, and for no other"
 	)
-	w := newWorld(t)
+	w := newTestEnv(t)
 	const launch = "launch: {attempt: 2, time: '2026-01-01T00:00:00Z'"
 	begun := w.object("FluxSetup", "begun", fluxSetupBase, "{attempt: 3, restarts: 1, "+launch+"}}")
 	made := w.object("FluxSetup", "made", fluxSetupBase, "{attempt: 3, restarts: 1, "+launch+", jobUID: u}}")
@@ -124,16 +124,18 @@ func TestLaunch(t *testing.T) {
 		"none, and one higher": {"{launch: {attempt: 2, time: '2026-01-01T00:00:00Z'}}", "spec.launch", "launch.attempt must be at most attempt"},
 	})
 	w.checkPatches(t, begun, map[string]apiRow{
-		"jobUID":          {"{launch: {jobUID: u}}", "", ""},
-		"taken back":      {"{launch: null}", "spec.launch", "launch is never taken back"},
-		"other time":      {"{launch: {time: '2026-01-01T00:00:01Z'}}", "spec.launch.time", staysTime},
-		"next attempt":    {"{launch: {attempt: 3, time: '2026-01-01T00:00:01Z'}}", "", ""},
-		"next, same time": {"{launch: {attempt: 3}}", "", ""},
-		"next, too high":  {"{launch: {attempt: 4}}", "spec.launch", "launch.attempt must be at most attempt"},
-		"attempt before":  {"{launch: {attempt: 1}}", "spec.launch.attempt", "attempt never falls"},
+		"jobUID":           {"{launch: {jobUID: u}}", "", ""},
+		"taken back":       {"{launch: null}", "spec.launch", "launch is never taken back"},
+		"jobUID, and when": {"{launch: {jobUID: u, time: '2026-01-01T00:00:01Z'}}", "", ""},
+		"other time":       {"{launch: {time: '2026-01-01T00:00:01Z'}}", "spec.launch.time", staysTime},
+		"next attempt":     {"{launch: {attempt: 3, time: '2026-01-01T00:00:01Z'}}", "", ""},
+		"next, same time":  {"{launch: {attempt: 3}}", "", ""},
+		"next, too high":   {"{launch: {attempt: 4}}", "spec.launch", "launch.attempt must be at most attempt"},
+		"attempt before":   {"{launch: {attempt: 1}}", "spec.launch.attempt", "attempt never falls"},
 	})
 	w.checkPatches(t, made, map[string]apiRow{
 		"made, and taken back":    {"{launch: null}", "spec.launch", "launch is never taken back"},
+		"made, and other time":    {"{launch: {time: '2026-01-01T00:00:01Z'}}", "spec.launch.time", staysTime},
 		"other jobUID":            {"{launch: {jobUID: v}}", "spec.launch.jobUID", staysJobUID},
 		"no jobUID":               {"{launch: {jobUID: null}}", "spec.launch.jobUID", staysJobUID},
 		"next, without jobUID":    {"{launch: {attempt: 3, jobUID: null}}", "", ""},
@@ -142,12 +144,12 @@ func TestLaunch(t *testing.T) {
 	})
 }
 
-func (w *world) checkPatches(t *testing.T, object client.Object, rows map[string]apiRow) {
+func (w *testEnv) checkPatches(t *testing.T, object client.Object, rows map[string]apiRow) {
 	t.Helper()
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectAnswer(t, w.patch(object, row.spec), row.field, row.message)
+			expectError(t, w.patch(object, row.spec), row.field, row.message)
 		})
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// strictly is `kubectl apply --validate=strict`: the API server answers an unknown field with an error.
+// strictly is `kubectl apply --validate=strict`: the API server rejects unknown fields.
 var strictly = &client.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}}
 
-// The least that a spec of either kind must have.
+// The smallest valid spec of either kind.
 const (
 	fluxBase = `{image: example.com/flux:1, command: [hostname]}`
 
@@ -30,27 +30,27 @@ const (
 		resources: {}, template: {}, broker: {}, startupTimeoutSeconds: 300, attempt: 1, restarts: 0, suspend: false}`
 )
 
-// apiRow is a part of a spec, as a user writes it, and the API server's answer.
+// apiRow is a part of a spec in YAML, and the expected response of the API server.
 type apiRow struct {
 	spec           string
-	field, message string // which field is at fault, if the answer tells that apart, and part of why; empty: accepted
+	field, message string // the invalid field, if the error names it, and a part of the message; empty: accepted
 }
 
-// object is one of the API's kinds whose spec is base, with the fields of more in the place of its own.
-func (w *world) object(kind, name, base, more string) *unstructured.Unstructured {
+// object is an object of one of the API's kinds. Its spec is base, overridden by the fields of more.
+func (w *testEnv) object(kind, name, base, more string) *unstructured.Unstructured {
 	spec, fields := map[string]any{}, map[string]any{}
 	w.Expect(yaml.Unmarshal([]byte(base), &spec)).To(Succeed(), base)
 	w.Expect(yaml.Unmarshal([]byte(more), &fields)).To(Succeed(), more)
 	maps.Copy(spec, fields)
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	object.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
 	object.SetNamespace(w.namespace)
 	object.SetName(name)
 	return object
 }
 
-// expectAnswer takes the error of a request for what the row says.
-func expectAnswer(t *testing.T, err error, field, message string) {
+// expectError asserts that the error of a request is what the row expects.
+func expectError(t *testing.T, err error, field, message string) {
 	t.Helper()
 	g := NewWithT(t)
 	switch {
@@ -68,18 +68,18 @@ func expectAnswer(t *testing.T, err error, field, message string) {
 	})), "%v", err)
 }
 
-func (w *world) checkRows(t *testing.T, kind, base string, rows map[string]apiRow) {
+func (w *testEnv) checkRows(t *testing.T, kind, base string, rows map[string]apiRow) {
 	t.Helper()
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectAnswer(t, w.client.Create(w.ctx, w.object(kind, "x", base, row.spec), strictly), row.field, row.message)
+			expectError(t, w.client.Create(w.ctx, w.object(kind, "x", base, row.spec), strictly), row.field, row.message)
 		})
 	}
 }
 
-// checkNumber checks a field, such as broker.port, on both sides of both of its bounds.
-func (w *world) checkNumber(t *testing.T, kind, base, field string, low, high int64) {
+// checkNumber checks a field, such as broker.port, inside and outside both of its limits.
+func (w *testEnv) checkNumber(t *testing.T, kind, base, field string, low, high int64) {
 	t.Helper()
 	parent, child, nested := strings.Cut(field, ".")
 	for value, message := range map[int64]string{
@@ -92,13 +92,13 @@ func (w *world) checkNumber(t *testing.T, kind, base, field string, low, high in
 			if nested {
 				spec = fmt.Sprintf("%s: {%s: %d}", parent, child, value)
 			}
-			expectAnswer(t, w.client.Create(w.ctx, w.object(kind, "x", base, spec), strictly), "spec."+field, message)
+			expectError(t, w.client.Create(w.ctx, w.object(kind, "x", base, spec), strictly), "spec."+field, message)
 		})
 	}
 }
 
-// checkLength checks a field that is just as long as it may be, and one longer. of makes its value.
-func (w *world) checkLength(t *testing.T, kind, base, field string, most int, of func(int) string) {
+// checkLength checks a field at its maximum length, and one above it. of returns a value of a length.
+func (w *testEnv) checkLength(t *testing.T, kind, base, field string, most int, of func(int) string) {
 	t.Helper()
 	parent, child, nested := strings.Cut(field, ".")
 	for n, message := range map[int]string{most: "", most + 1: fmt.Sprint(most)} {
@@ -109,7 +109,7 @@ func (w *world) checkLength(t *testing.T, kind, base, field string, most int, of
 				spec = fmt.Sprintf("%s: {%s: %s}", parent, child, of(n))
 			}
 			err := w.client.Create(w.ctx, w.object(kind, "x", base, spec), strictly)
-			expectAnswer(t, err, "spec."+field, message)
+			expectError(t, err, "spec."+field, message)
 			if message != "" {
 				NewWithT(t).Expect(err).To(MatchError(Or(ContainSubstring("Too long"), ContainSubstring("Too many"))))
 			}
@@ -119,7 +119,7 @@ func (w *world) checkLength(t *testing.T, kind, base, field string, most int, of
 
 func letters(n int) string { return strings.Repeat("a", n) }
 
-// items makes a list of n; format gets the number of each.
+// items returns a list of n items; format is called with the index of each.
 func items(format string) func(int) string {
 	return func(n int) string {
 		all := make([]string, n)
@@ -130,7 +130,7 @@ func items(format string) func(int) string {
 	}
 }
 
-// entries makes a map of n strings.
+// entries returns a map of n strings.
 func entries(n int) string {
 	list := items("k%d: v")(n)
 	return "{" + list[1:len(list)-1] + "}"
@@ -138,7 +138,7 @@ func entries(n int) string {
 
 func TestFluxBounds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.checkBoth(t, "Flux", strings.Replace(fluxBase, "}", ", size: 1000}", 1))
 	w.checkNumber(t, "Flux", fluxBase, "size", 1, 1000)
 	w.checkNumber(t, "Flux", fluxBase, "tasks", 1, 100000)
@@ -148,7 +148,7 @@ func TestFluxBounds(t *testing.T) {
 
 func TestFluxSetupBounds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.checkBoth(t, "FluxSetup", fluxSetupBase)
 	w.checkNumber(t, "FluxSetup", fluxSetupBase, "size", 1, 1000)
 	w.checkNumber(t, "FluxSetup", fluxSetupBase, "tasks", 1, 100000)
@@ -157,8 +157,8 @@ func TestFluxSetupBounds(t *testing.T) {
 	w.checkNumber(t, "FluxSetup", fluxSetupBase, "restarts", 0, 1000)
 }
 
-// checkBoth checks the bounds of the fields that the kinds share.
-func (w *world) checkBoth(t *testing.T, kind, base string) {
+// checkBoth checks the limits of the fields that both kinds have.
+func (w *testEnv) checkBoth(t *testing.T, kind, base string) {
 	t.Helper()
 	w.checkNumber(t, kind, base, "minSize", 1, 1000)
 	w.checkNumber(t, kind, base, "startupTimeoutSeconds", 1, 86400)
@@ -176,14 +176,14 @@ func (w *world) checkBoth(t *testing.T, kind, base string) {
 	w.checkLength(t, kind, base, "template.tolerations", 64, items("{key: k%d}"))
 	w.checkLength(t, kind, base, "template.imagePullSecrets", 16, items("{name: s%d}"))
 	w.checkLength(t, kind, base, "template.volumes", 64, items("{name: v%d, emptyDir: {}}"))
-	w.checkLength(t, kind, base, "template.volumeMounts", 64, items("{name: v, mountPath: /m%d}"))
+	w.checkLength(t, kind, base, "template.volumeMounts", 30, items("{name: v, mountPath: /m%d}"))
 	w.checkLength(t, kind, base, "template.env", 256, items("{name: E%d}"))
 }
 
-// A status is bounded too, so that no mistake of the operator's fills the store.
+// The status is bounded too, so that a bug of the operator cannot fill etcd.
 func TestStatusBounds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	flux, setup := w.object("Flux", "x", fluxBase, ""), w.object("FluxSetup", "x", fluxSetupBase, "")
 	w.Expect(w.client.Create(w.ctx, flux)).To(Succeed())
 	w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
@@ -213,7 +213,7 @@ func TestStatusBounds(t *testing.T) {
 			body, err := yaml.YAMLToJSON([]byte(fmt.Sprintf("{status: {%s: %s}}", row.field, value)))
 			w.Expect(err).NotTo(HaveOccurred())
 			patch := client.RawPatch(types.MergePatchType, body)
-			expectAnswer(t, w.client.Status().Patch(w.ctx, row.object.DeepCopy(), patch, client.DryRunAll), row.outside, message)
+			expectError(t, w.client.Status().Patch(w.ctx, row.object.DeepCopy(), patch, client.DryRunAll), row.outside, message)
 		}
 	}
 }

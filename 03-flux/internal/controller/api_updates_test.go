@@ -40,12 +40,12 @@ var fluxFields = []fieldRow{
 // TestFluxIsImmutable changes, adds and removes each field of a Flux.
 func TestFluxIsImmutable(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	expectAllFields(t, v1alpha1.FluxSpec{}, fluxFields)
 	all, least := w.object("Flux", "all", "{}", withAll(fluxFields)), w.object("Flux", "least", fluxBase, "")
 	w.Expect(w.client.Create(w.ctx, all)).To(Succeed())
 	w.Expect(w.client.Create(w.ctx, least)).To(Succeed())
-	w.Expect(w.patch(all, "{}")).To(Succeed(), "the same again")
+	w.Expect(w.patch(all, "{}")).To(Succeed(), "an update without a change")
 	const message = "is immutable: delete the Flux and create another"
 	for _, field := range fluxFields {
 		t.Run(field.name, func(t *testing.T) {
@@ -63,17 +63,17 @@ func TestFluxIsImmutable(t *testing.T) {
 					want = "Required value"
 				}
 				t.Run(what, func(t *testing.T) {
-					expectAnswer(t, w.patch(change.of, fmt.Sprintf("{%s: %s}", field.name, change.value)), at, want)
+					expectError(t, w.patch(change.of, fmt.Sprintf("{%s: %s}", field.name, change.value)), at, want)
 				})
 			}
 		})
 	}
 }
 
-// What is inside of a field is as immutable as the field.
+// Nested fields are immutable too.
 func TestFluxIsImmutableInside(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	flux := w.object("Flux", "x", fluxBase, `{resources: {limits: {cpu: '1', memory: 1Gi}}, broker: {port: 8051, connectTimeout: 6s},
 		template: {labels: {a: b}, nodeSelector: {c: d}, env: [{name: A, value: b}], serviceAccountName: e}}`)
 	w.Expect(w.client.Create(w.ctx, flux)).To(Succeed())
@@ -98,7 +98,7 @@ func TestFluxIsImmutableInside(t *testing.T) {
 	} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			expectAnswer(t, w.patch(flux, spec), "spec."+field, "is immutable: delete the Flux and create another")
+			expectError(t, w.patch(flux, spec), "spec."+field, "is immutable: delete the Flux and create another")
 		})
 	}
 }
@@ -112,15 +112,15 @@ func withAll(rows []fieldRow) string {
 	return "{" + strings.Join(all, ", ") + "}"
 }
 
-// patch merges fields into the spec of an object that is there, without effect.
-func (w *world) patch(object client.Object, spec string) error {
+// patch merges fields into the spec of an existing object as a dry run.
+func (w *testEnv) patch(object client.Object, spec string) error {
 	body, err := yaml.YAMLToJSON([]byte("{spec: " + spec + "}"))
 	w.Expect(err).NotTo(HaveOccurred(), spec)
 	target := object.DeepCopyObject().(client.Object)
 	return w.client.Patch(w.ctx, target, client.RawPatch(types.MergePatchType, body), client.DryRunAll)
 }
 
-// expectAllFields fails if the rows forget a field of the type, or name one that it has not.
+// expectAllFields fails if the rows lack a field of the type, or name one that the type does not have.
 func expectAllFields(t *testing.T, spec any, rows []fieldRow, but ...string) {
 	t.Helper()
 	var want []string

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -19,6 +21,16 @@ func setCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
 	apimeta.SetStatusCondition(conditions, condition)
 }
 
+// observeGeneration says which generation those of the conditions speak of that are of these types. Those of other controllers
+// stay as they are.
+func observeGeneration(conditions []metav1.Condition, generation int64, types ...string) {
+	for i := range conditions {
+		if slices.Contains(types, conditions[i].Type) {
+			conditions[i].ObservedGeneration = generation
+		}
+	}
+}
+
 // conditionOf returns the condition of a type, or an empty one.
 func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
 	return ptr.Deref(apimeta.FindStatusCondition(conditions, conditionType), metav1.Condition{})
@@ -33,8 +45,11 @@ func trueCondition(conditions []metav1.Condition, conditionType string) *metav1.
 	return condition
 }
 
-// current tells whether the status of a FluxSetup is about the attempt that its spec describes. If not, it is about an
-// earlier one.
-func current(setup *v1alpha1.FluxSetup) bool {
-	return setup.Status.Attempt == setup.Spec.Attempt
+// needsAttention tells what a user should look at from what passes by itself.
+func needsAttention(ready metav1.Condition) bool {
+	switch ready.Reason {
+	case v1alpha1.ReasonNameConflict, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonAPIError, v1alpha1.ReasonConfigLost:
+		return ready.Status != metav1.ConditionTrue
+	}
+	return false
 }

@@ -23,24 +23,24 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// crash says at which of its requests, and how, the operator crashes. The zero value is no crash.
+// crash defines at which request, and how, the operator crashes. The zero value means no crash.
 type crash struct {
 	at int
-	// after: the request reaches the server and takes effect, and the answer is lost.
+	// after: the request reaches the server and takes effect, and the response is lost.
 	after bool
 }
 
 var errCrash = errors.New("the operator crashed")
 
-// requests counts the requests that go through it and fails one of them, once. Of the Jobs that were made it counts
-// those whose making took effect.
+// requests counts the requests that go through it, and fails one of them. It also counts the creations of Jobs that
+// took effect.
 type requests struct {
 	next   http.RoundTripper
 	crash  crash
 	seen   []string
 	writes int
 	jobs   int
-	// down: the operator has crashed, and was not started again yet.
+	// down: the operator has crashed, and has not been restarted yet.
 	down bool
 }
 
@@ -58,38 +58,38 @@ func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 	if len(r.seen) == r.crash.at && !r.crash.after {
 		return nil, errCrash
 	}
-	answer, err := r.next.RoundTrip(req)
+	response, err := r.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	if what == "POST jobs" && answer.StatusCode == http.StatusCreated {
+	if what == "POST jobs" && response.StatusCode == http.StatusCreated {
 		r.jobs++
 	}
 	if len(r.seen) == r.crash.at {
-		_, _ = io.Copy(io.Discard, answer.Body)
-		_ = answer.Body.Close()
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
 		r.down = true
 		return nil, errCrash
 	}
-	return answer, nil
+	return response, nil
 }
 
-// TestCrashAtEveryRequest lives through one story of a Flux (it runs, fails, is restarted, suspended, resumed and
-// completes, and its TTL passes) once undisturbed, and then for each request that the two controllers send in it: once
-// failed before it is sent, and once, if it writes, after it took effect. The objects at the end are the same, and one
-// Job was made for each attempt.
+// TestCrashAtEveryRequest runs one lifecycle of a Flux: it runs, fails, is restarted, suspended, resumed and completes,
+// and its TTL expires. The first run is undisturbed. Then the lifecycle is repeated for each request of the two
+// controllers: once the request fails before it is sent, and once, if it is a write, the operator crashes after it took
+// effect. At the end the objects are the same, and one Job was created for each attempt.
 func TestCrashAtEveryRequest(t *testing.T) {
 	t.Parallel()
 	undisturbed, all := story(t, crash{})
 	if len(all) < 60 {
-		t.Fatalf("the story takes only %d requests: it does not test what it should", len(all))
+		t.Fatalf("the lifecycle has only %d requests: some steps are missing", len(all))
 	}
 	for n, what := range all {
 		for _, after := range []bool{false, true} {
 			if after && strings.HasPrefix(what, http.MethodGet) {
 				continue
 			}
-			// A sample, which is another one each time, shows most of it.
+			// A random sample is enough for a short test.
 			if testing.Short() && rand.IntN(4) > 0 {
 				continue
 			}
@@ -97,7 +97,7 @@ func TestCrashAtEveryRequest(t *testing.T) {
 				t.Parallel()
 				end, seen := story(t, crash{at: n + 1, after: after})
 				g := NewWithT(t)
-				g.Expect(seen[n]).To(Equal(what), "the crash came elsewhere")
+				g.Expect(seen[n]).To(Equal(what), "the crash was at another request")
 				g.Expect(end).To(BeComparableTo(undisturbed))
 			})
 		}
@@ -107,7 +107,7 @@ func TestCrashAtEveryRequest(t *testing.T) {
 
 var podName = regexp.MustCompile(`bees-\d-\d-[0-9a-f]+`)
 
-// storyEnd is all that a story leaves behind, without what differs from run to run.
+// storyEnd is the final state of a story, without what differs from run to run.
 type storyEnd struct {
 	Flux        v1alpha1.FluxStatus
 	Setup       v1alpha1.FluxSetupSpec
@@ -118,10 +118,10 @@ type storyEnd struct {
 	Restarts    []string
 }
 
-// operator is both controllers, in the world of one Flux. What they read comes from a cache that is never behind; what
-// they write, and what they read past the cache, goes through requests.
+// operator has both controllers, for one Flux. They read from a cache that is always up to date. Their writes, and
+// their reads that bypass the cache, go through requests.
 type operator struct {
-	*bees
+	*setupTestEnv
 	fluxes   *FluxReconciler
 	requests *requests
 	cached   client.Client
@@ -130,14 +130,14 @@ type operator struct {
 
 func newOperator(t *testing.T, crash crash, spec v1alpha1.FluxSpec) *operator {
 	t.Helper()
-	o := &operator{bees: &bees{world: newWorld(t), t: t}, requests: &requests{crash: crash}}
+	o := &operator{setupTestEnv: &setupTestEnv{testEnv: newTestEnv(t), t: t}, requests: &requests{crash: crash}}
 	o.clock.SetTime(time.Now().Truncate(time.Second))
 	config := rest.CopyConfig(o.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		o.requests.next = next
 		return o.requests
 	})
-	// The mapper and its discovery requests are not the controllers' own.
+	// The requests of the RESTMapper and for discovery are not counted.
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: o.client.RESTMapper()})
 	o.Expect(err).NotTo(HaveOccurred())
 	o.direct = direct
@@ -154,7 +154,7 @@ func newOperator(t *testing.T, crash crash, spec v1alpha1.FluxSpec) *operator {
 	return o
 }
 
-// start starts the operator, which remembers nothing. The pods that exist are in its cache at once.
+// start starts the operator with empty memory. The existing pods are in its cache at once.
 func (o *operator) start() {
 	o.requests.down = false
 	o.fluxes = NewFluxReconciler(o.cached, o.direct, o.events, o.clock)
@@ -165,8 +165,8 @@ func (o *operator) start() {
 	}
 }
 
-// settle reconciles with both controllers until there is nothing more to do. One that fails is the end of the
-// operator: the next makes them all again.
+// settle reconciles with both controllers until there is nothing more to do. If a controller fails, the operator is
+// restarted.
 func (o *operator) settle() {
 	o.t.Helper()
 	key := ctrl.Request{NamespacedName: o.key("bees")}
@@ -181,21 +181,21 @@ func (o *operator) settle() {
 			o.start()
 			writes = -1
 		}
-		// What a status may have to wait for is over.
+		// Let a delayed status write become due.
 		o.clock.Step(readinessPace)
 	}
 }
 
-// changeFlux changes the spec of the Flux, as its user.
+// changeFlux simulates a user, who changes the spec of the Flux.
 func (o *operator) changeFlux(change func(*v1alpha1.FluxSpec)) {
 	o.t.Helper()
-	flux := fetch[v1alpha1.Flux](o.bees)
+	flux := fetch[v1alpha1.Flux](o.setupTestEnv)
 	change(&flux.Spec)
 	o.Expect(o.client.Update(o.ctx, flux)).To(Succeed())
 	o.settle()
 }
 
-// run brings the present attempt to its quorum.
+// run brings the current attempt to its quorum.
 func (o *operator) run() {
 	o.t.Helper()
 	launch, job := o.setup().Spec.Launch, o.job()
@@ -205,13 +205,13 @@ func (o *operator) run() {
 	o.startPods()
 	o.ready(0, 1)
 	o.settle()
-	o.Expect(conditionOf(fetch[v1alpha1.Flux](o.bees).Status.Conditions, v1alpha1.ConditionRunning).Status).To(Equal(metav1.ConditionTrue))
+	o.Expect(conditionOf(fetch[v1alpha1.Flux](o.setupTestEnv).Status.Conditions, v1alpha1.ConditionRunning).Status).To(Equal(metav1.ConditionTrue))
 }
 
-// endJob simulates Kubernetes: rank 0 has ended, and the Job controller says what that means.
+// endJob simulates the kubelet, which reports the end of rank 0, and the Job controller, which ends the Job.
 func (o *operator) endJob(exitCode int32, kind batchv1.JobConditionType, reason string) {
 	o.t.Helper()
-	o.terminate(0, exitCode, "last words")
+	o.terminate(0, exitCode, "last output")
 	o.judge(kind, reason)
 	o.settle()
 }
@@ -223,7 +223,7 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 	o := newOperator(t, crash, spec)
 	var end storyEnd
 	note := func() {
-		message := conditionOf(fetch[v1alpha1.Flux](o.bees).Status.Conditions, v1alpha1.ConditionRestarting).Message
+		message := conditionOf(fetch[v1alpha1.Flux](o.setupTestEnv).Status.Conditions, v1alpha1.ConditionRestarting).Message
 		end.Restarts = append(end.Restarts, podName.ReplaceAllString(message, "POD"))
 	}
 
@@ -248,15 +248,15 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 
 	var setups v1alpha1.FluxSetupList
 	o.Expect(o.client.List(o.ctx, &setups, client.InNamespace(o.namespace))).To(Succeed())
-	setup, flux := o.setup(), fetch[v1alpha1.Flux](o.bees)
+	setup, flux := o.setup(), fetch[v1alpha1.Flux](o.setupTestEnv)
 	o.Expect(flux.Status.SetupRef.UID).To(Equal(string(setup.UID)))
 	end.Setups, end.JobsMade = len(setups.Items), o.requests.jobs
 	end.Flux, end.Setup, end.SetupStatus = flux.Status, setup.Spec, setup.Status
 	end.Flux.SetupRef, end.Setup.Launch = nil, nil
 	end.Flux.StartTime, end.Flux.CompletionTime = nil, nil
-	// The namespace is part of what the brokers are given.
+	// The hash depends on the namespace, which the files of the brokers contain.
 	end.SetupStatus.ConfigHash = ""
-	// A launch that fails at first is recorded twice, and each record is a generation.
+	// A launch that fails at first is recorded twice, and each record is a new generation.
 	o.Expect(setup.Status.ObservedGeneration).To(Equal(setup.Generation))
 	end.SetupStatus.ObservedGeneration = 0
 	for i := range end.SetupStatus.Conditions {

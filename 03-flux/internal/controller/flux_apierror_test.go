@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -16,12 +17,12 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// retries is how often a test tries what fails each time. It writes the status once in all of them.
-const retries = 20
+// manyTries is how often a test repeats a failing request. The status is written once for all of them.
+const manyTries = 20
 
-// webhookDown registers a fail-closed admission webhook for FluxSetups of the test's namespace where nothing listens,
-// and waits until the API server calls it.
-func (w *fluxWorld) webhookDown(t *testing.T) {
+// webhookDown registers a fail-closed admission webhook for FluxSetups of the test's namespace at an address without a
+// listener, and waits until the API server calls it.
+func (w *fluxTestEnv) webhookDown(t *testing.T) {
 	t.Helper()
 	none := admissionv1.SideEffectClassNone
 	webhook := &admissionv1.ValidatingWebhookConfiguration{
@@ -37,7 +38,7 @@ func (w *fluxWorld) webhookDown(t *testing.T) {
 			Rules: []admissionv1.RuleWithOperations{{
 				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 				Rule: admissionv1.Rule{
-					APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"fluxsetups"},
+					APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"fluxsetups"},
 				},
 			}},
 		}},
@@ -51,14 +52,14 @@ func (w *fluxWorld) webhookDown(t *testing.T) {
 	}, watchTimeout).Should(MatchError(apierrors.IsInternalError, "InternalError"))
 }
 
-// expectAPIError asserts that each retry fails, that the first one has written the status, with a condition at the
-// present generation, and that the others have not.
-func (w *fluxWorld) expectAPIError() metav1.Condition {
+// expectAPIError asserts that each retry fails, and that only the first one writes the status, with a condition of the
+// current generation.
+func (w *fluxTestEnv) expectAPIError() metav1.Condition {
 	w.recorded()
 	writes := w.statusWrites
-	for range retries {
+	for range manyTries {
 		_, err := w.tryReconcile()
-		w.Expect(err).To(HaveOccurred(), "it is tried again")
+		w.Expect(err).To(HaveOccurred(), "it is retried")
 	}
 	w.Expect(w.statusWrites).To(Equal(writes + 1))
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning APIError")))
@@ -67,7 +68,7 @@ func (w *fluxWorld) expectAPIError() metav1.Condition {
 
 func TestWebhookDownWhenTheFluxSetupIsCreated(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.webhookDown(t)
 	w.Expect(w.client.Create(w.ctx, &v1alpha1.Flux{
 		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec(),
@@ -78,14 +79,18 @@ func TestWebhookDownWhenTheFluxSetupIsCreated(t *testing.T) {
 	w.Expect(w.flux().Status.SetupRef).To(BeNil())
 
 	w.Expect(w.client.Delete(w.ctx, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
-	w.Eventually(func() error { _, err := w.tryReconcile(); return err }, watchTimeout).Should(Succeed())
+	w.Eventually(func() error {
+		w.clock.Step(time.Minute)
+		_, err := w.tryReconcile()
+		return err
+	}, watchTimeout).Should(Succeed())
 	w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 }
 
-// What runs is not touched by it, and stays what it is.
+// Running pods are not affected, and their conditions stay.
 func TestWebhookDownWhenTheFluxSetupIsChanged(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start(withRestarts(1))
 	w.webhookDown(t)
 	for _, change := range []func(*v1alpha1.FluxSpec){
@@ -96,9 +101,9 @@ func TestWebhookDownWhenTheFluxSetupIsChanged(t *testing.T) {
 		change(&flux.Spec)
 		w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
 		writes := w.statusWrites
-		for range retries {
+		for range manyTries {
 			_, err := w.tryReconcile()
-			w.Expect(err).To(HaveOccurred(), "it is tried again")
+			w.Expect(err).To(HaveOccurred(), "it is retried")
 		}
 		w.Expect(w.statusWrites).To(Equal(writes + 1))
 		w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonAPIError)
@@ -108,7 +113,7 @@ func TestWebhookDownWhenTheFluxSetupIsChanged(t *testing.T) {
 	w.Expect(w.setup().Spec.Suspend).To(BeFalse())
 }
 
-// An error whose text differs each time, wherever in a reconciliation it comes, is written once.
+// An error whose text differs each time is written once, whichever request of a reconciliation fails.
 func TestTransientErrorIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*interceptor.Funcs, func() error){
@@ -128,7 +133,7 @@ func TestTransientErrorIsWrittenOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFluxWorld(t)
+			w := newFluxTestEnv(t)
 			w.start()
 			running := conditionOf(w.flux().Status.Conditions, v1alpha1.ConditionRunning)
 			flux := w.flux()
@@ -147,17 +152,17 @@ func TestTransientErrorIsWrittenOnce(t *testing.T) {
 			w.Expect(after.Status).To(Equal(running.Status))
 			w.Expect(after.LastTransitionTime).To(Equal(running.LastTransitionTime))
 
-			w.thaw()
+			w.unfreezeCache()
 			w.reconcile()
 			w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 		})
 	}
 }
 
-// What the cache shows was not confirmed by the API server, so nothing ends by it.
-func TestUnconfirmedLossIsNoEnd(t *testing.T) {
+// The state in the cache was not confirmed by the API server, so the Flux does not end.
+func TestUnconfirmedLossDoesNotEndTheFlux(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
 	w.Expect(w.client.Delete(w.ctx, w.setup())).To(Succeed())
 	w.reconciler.apiReader = w.counting(interceptor.Funcs{
@@ -167,18 +172,18 @@ func TestUnconfirmedLossIsNoEnd(t *testing.T) {
 	})
 	w.expectAPIError()
 	w.Expect(ended(w.flux())).To(BeFalse())
-	w.thaw()
+	w.unfreezeCache()
 	w.reconcile()
-	w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
+	w.expectEnded(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
 }
 
-// A Conflict says that what the status would be computed from is old: it is not written.
+// A Conflict means that the cache is stale. The status is not computed from it.
 func TestConflictWritesNoStatus(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
 	w.recorded()
-	conflict := apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("fluxsetups").GroupResource(), "job", context.Canceled)
+	conflict := apierrors.NewConflict(v1alpha1.SchemeGroupVersion.WithResource("fluxsetups").GroupResource(), "job", context.Canceled)
 	w.use(w.counting(interceptor.Funcs{
 		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 			return conflict
@@ -192,4 +197,30 @@ func TestConflictWritesNoStatus(t *testing.T) {
 	w.Expect(err).To(MatchError(apierrors.IsConflict, "Conflict"))
 	w.Expect(w.statusWrites).To(Equal(writes))
 	w.Expect(w.recorded()).To(BeEmpty())
+}
+
+// The dependents of an attempt that has ended cannot be deleted. The Flux reports that in a condition and one Event,
+// while the next attempt waits and after the end.
+func TestFluxReportsWhatCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	for name, restarts := range map[string]int32{"a restart is left": 1, "it has ended": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFluxTestEnv(t)
+			w.start(withRestarts(restarts))
+			w.report(setCommandFailed)
+			w.recorded()
+			w.report(func(status *v1alpha1.FluxSetupStatus) {
+				setSetupCondition(status, v1alpha1.ConditionConfigured, false, v1alpha1.ReasonApplyFailed, "a policy keeps Jobs")
+			})
+			w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)
+			w.Expect(w.recorded()).To(ConsistOf(ContainSubstring("a policy keeps Jobs")))
+			w.expectSteadyState()
+			w.report(func(status *v1alpha1.FluxSetupStatus) {
+				setSetupCondition(status, v1alpha1.ConditionConfigured, false, v1alpha1.ReasonFinished, "the attempt has ended")
+			})
+			w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonFinished)
+			w.Expect(w.recorded()).To(BeEmpty())
+		})
+	}
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -16,27 +17,27 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// foreign makes a FluxSetup that is not the Flux's.
-func (w *fluxWorld) foreign(owners ...metav1.OwnerReference) *v1alpha1.FluxSetup {
-	return w.impostor(v1alpha1.FluxSpec{Image: "foreign", Command: []string{"x"}}, owners...)
+// createNotOwned creates a FluxSetup that the Flux does not own.
+func (w *fluxTestEnv) createNotOwned(owners ...metav1.OwnerReference) *v1alpha1.FluxSetup {
+	return w.createNotOwnedWith(v1alpha1.FluxSpec{Image: "other", Command: []string{"x"}}, owners...)
 }
 
-// impostor makes a FluxSetup that is not the Flux's, with a spec like that of one.
-func (w *fluxWorld) impostor(spec v1alpha1.FluxSpec, owners ...metav1.OwnerReference) *v1alpha1.FluxSetup {
+// createNotOwnedWith creates a FluxSetup that the Flux does not own, with the given spec.
+func (w *fluxTestEnv) createNotOwnedWith(spec v1alpha1.FluxSpec, owners ...metav1.OwnerReference) *v1alpha1.FluxSetup {
 	setup := firstSetup(fluxWith(spec))
 	setup.Namespace, setup.OwnerReferences = w.namespace, owners
 	w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
 	return w.setup()
 }
 
-// before runs an interruption between the decision to apply a FluxSetup and the request, once.
-func (w *fluxWorld) before(interruption func()) {
+// before runs a function once, between the decision to write a FluxSetup and the request.
+func (w *fluxTestEnv) before(interruption func()) {
 	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
 	w.Expect(err).NotTo(HaveOccurred())
+	var interrupt sync.Once
 	w.use(interceptor.NewClient(withWatch, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			interruption()
-			interruption = func() {}
+			interrupt.Do(interruption)
 			return c.Apply(ctx, obj, opts...)
 		},
 	}))
@@ -46,28 +47,28 @@ func TestNameConflictOfAFluxSetup(t *testing.T) {
 	t.Parallel()
 	for name, owners := range map[string][]metav1.OwnerReference{
 		"made by hand":   nil,
-		"somebody's":     {{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: new(true)}},
+		"another kind's": {{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: new(true)}},
 		"another Flux's": {{APIVersion: "flux-framework.org/v1alpha1", Kind: "Flux", Name: "other", UID: "x", Controller: new(true)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFluxWorld(t)
-			foreign := w.foreign(owners...)
+			w := newFluxTestEnv(t)
+			other := w.createNotOwned(owners...)
 			flux := w.create()
 			w.expect(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 			w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 			w.Expect(flux.Status.SetupRef).To(BeNil())
 			w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning NameConflict FluxSetup job exists")))
-			w.expectRest()
+			w.expectSteadyState()
 
-			// Nor does a change to the Flux touch it, nor what the other FluxSetup says of itself.
+			// A change of the Flux does not change it either, nor does its own status.
 			w.change(isSuspended)
 			w.change(isResumed)
-			w.Expect(w.setup()).To(Equal(foreign), "not a field of it changed")
-			w.say(saysSucceeded)
+			w.Expect(w.setup()).To(Equal(other), "it is unchanged")
+			w.report(setSucceeded)
 			w.Expect(ended(w.flux())).To(BeFalse())
 
-			w.Expect(w.client.Delete(w.ctx, foreign)).To(Succeed())
+			w.Expect(w.client.Delete(w.ctx, other)).To(Succeed())
 			w.reconcile()
 			w.Expect(metav1.IsControlledBy(w.setup(), w.flux())).To(BeTrue())
 			w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonStarting)
@@ -75,10 +76,11 @@ func TestNameConflictOfAFluxSetup(t *testing.T) {
 	}
 }
 
-// The Flux was deleted and made anew, faster than the garbage collector: no conflict, a moment's wait.
+// The Flux was deleted and created again before the garbage collector deleted the FluxSetup. That is not a conflict:
+// the Flux waits.
 func TestFluxSetupOfAPredecessor(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.create(withRestarts(1))
 	w.begin()
 	w.recorded()
@@ -89,7 +91,7 @@ func TestFluxSetupOfAPredecessor(t *testing.T) {
 	w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 	w.Expect(flux.Status.SetupRef).To(BeNil())
 	w.Expect(w.recorded()).To(BeEmpty())
-	w.expectRest()
+	w.expectSteadyState()
 	w.Expect(w.setup()).To(Equal(before))
 
 	w.Expect(w.client.Delete(w.ctx, before)).To(Succeed())
@@ -98,45 +100,53 @@ func TestFluxSetupOfAPredecessor(t *testing.T) {
 	w.begin()
 }
 
-// A foreign FluxSetup came into being after the API server said that there is none, and before the apply.
-func TestForeignFluxSetupIsNotSeizedInARace(t *testing.T) {
+// Another client creates a FluxSetup after the API server reported that there is none, and before the apply.
+func TestFluxSetupNotOwnedIsNotAdoptedInARace(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
-	var foreign *v1alpha1.FluxSetup
-	w.before(func() { foreign = w.foreign() })
-	flux := w.create()
+	w := newFluxTestEnv(t)
+	var other *v1alpha1.FluxSetup
+	w.before(func() { other = w.createNotOwned() })
+	w.Expect(w.client.Create(w.ctx, &v1alpha1.Flux{
+		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec(),
+	})).To(Succeed())
+	_, _ = w.tryReconcile()
+	const message = "FluxSetup job exists and has another owner, or none: it is left unchanged"
+	w.Expect(conditionOf(w.flux().Status.Conditions, v1alpha1.ConditionSetupReady).Message).To(Equal(message))
+	w.reconcile()
+	flux := w.flux()
 	w.expect(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	w.Expect(conditionOf(flux.Status.Conditions, v1alpha1.ConditionSetupReady).Message).To(Equal(message), "the text is the same once it is read")
 	w.Expect(flux.Status.SetupRef).To(BeNil())
-	w.Expect(w.setup()).To(Equal(foreign), "not a field of it changed")
+	w.Expect(w.setup()).To(Equal(other), "it is unchanged")
 }
 
-// The FluxSetup was ours when it was read, and by the time of the apply the name is a stranger's.
-func TestForcedApplyDoesNotFallOnAnotherFluxSetup(t *testing.T) {
+// The Flux owned the FluxSetup when it was read. At the time of the apply another object has the name.
+func TestForcedApplyDoesNotChangeAnotherFluxSetup(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
 	w.recorded()
-	var foreign *v1alpha1.FluxSetup
+	var other *v1alpha1.FluxSetup
 	w.before(func() {
 		w.Expect(w.client.Delete(w.ctx, w.setup())).To(Succeed())
-		foreign = w.impostor(jobSpec()) // nothing of its spec is in the way
+		other = w.createNotOwnedWith(jobSpec()) // its spec does not conflict with ours
 	})
 	flux := w.flux()
 	flux.Spec.Suspend = true
 	w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
 	_, err := w.tryReconcile()
 	w.Expect(err).To(HaveOccurred())
-	w.Expect(foreign).NotTo(BeNil(), "the race never came")
-	w.Expect(w.setup()).To(Equal(foreign), "not a field of it changed")
-	w.Expect(w.recorded()).To(BeEmpty(), "the next pass will know better")
+	w.Expect(other).NotTo(BeNil(), "the interruption did not happen")
+	w.Expect(w.setup()).To(Equal(other), "it is unchanged")
+	w.Expect(w.recorded()).To(BeEmpty(), "the next reconciliation reports it")
 	w.reconcile()
 	w.Expect(conditionOf(w.flux().Status.Conditions, v1alpha1.ConditionFailed).Reason).To(Equal(v1alpha1.ReasonSetupLost))
 }
 
-// A crash after the FluxSetup was made and before the status says so: it is found, and is the one.
+// A crash between the creation of the FluxSetup and the status write: the existing FluxSetup is found and used.
 func TestFluxSetupIsFoundAfterACrash(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.create()
 	setup := w.setup()
 	flux := w.flux()
@@ -149,15 +159,15 @@ func TestFluxSetupIsFoundAfterACrash(t *testing.T) {
 	w.Expect(w.setupWrites).To(Equal(applied))
 }
 
-func TestRefusedFluxSetup(t *testing.T) {
+func TestRejectedFluxSetup(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
-	refused := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("fluxsetups").GroupResource(), "job", context.Canceled)
+	w := newFluxTestEnv(t)
+	rejected := apierrors.NewForbidden(v1alpha1.SchemeGroupVersion.WithResource("fluxsetups").GroupResource(), "job", context.Canceled)
 	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
 	w.Expect(err).NotTo(HaveOccurred())
 	w.use(interceptor.NewClient(withWatch, interceptor.Funcs{
 		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-			return refused
+			return rejected
 		},
 	}))
 	w.Expect(w.client.Create(w.ctx, &v1alpha1.Flux{
@@ -165,38 +175,38 @@ func TestRefusedFluxSetup(t *testing.T) {
 	})).To(Succeed())
 	for range 2 {
 		_, err = w.tryReconcile()
-		w.Expect(err).To(MatchError(refused), "it is tried again")
+		w.Expect(err).To(MatchError(rejected), "it is retried")
 		ready := w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)
-		w.Expect(ready.Message).To(Equal(refused.Error()))
+		w.Expect(ready.Message).To(Equal(rejected.Error()))
 	}
-	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning ApplyFailed")), "told once")
+	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning ApplyFailed")), "reported once")
 
-	w.thaw()
+	w.unfreezeCache()
 	w.reconcile()
 	w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 
-	// One that is there is not taken for lost, and what it says goes on counting.
+	// An existing FluxSetup does not count as lost, and its status still counts.
 	w.begin()
 	w.use(interceptor.NewClient(withWatch, interceptor.Funcs{
 		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-			return refused
+			return rejected
 		},
 	}))
 	flux := w.flux()
 	flux.Spec.StartupTimeoutSeconds = 5
 	w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
 	_, err = w.tryReconcile()
-	w.Expect(err).To(MatchError(refused))
+	w.Expect(err).To(MatchError(rejected))
 	flux = w.flux()
 	w.expect(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)
 	w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 	w.Expect(types.UID(flux.Status.SetupRef.UID)).To(Equal(w.setup().UID))
 }
 
-// The namespace is being deleted: that is no failure, and no error.
+// The namespace is being deleted: that is neither a failure nor an error.
 func TestNamespaceBeingDeleted(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.Expect(w.client.Create(w.ctx, &v1alpha1.Flux{
 		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec(),
 	})).To(Succeed())
@@ -207,21 +217,21 @@ func TestNamespaceBeingDeleted(t *testing.T) {
 	w.Expect(w.recorded()).To(BeEmpty())
 }
 
-// A leader that was paused before its apply of a resume comes back after its successor has resumed and the user has
-// suspended again.
-func TestLateApplyOfADeposedLeader(t *testing.T) {
+// A leader is paused before its apply of a resume. It continues after its successor has resumed the Flux and the user
+// has suspended it again.
+func TestLateApplyOfAFormerLeader(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.create(isSuspended)
-	w.say(saysNothingLeft)
+	w.report(setCleared)
 	w.before(func() {
-		deposed := w.reconciler
-		w.thaw()
+		former := w.reconciler
+		w.unfreezeCache()
 		w.reconcile()
 		w.begin()
 		w.change(isSuspended)
-		w.say(saysNothingLeft)
-		w.reconciler = deposed
+		w.report(setCleared)
+		w.reconciler = former
 	})
 	flux := w.flux()
 	flux.Spec.Suspend = false
@@ -229,50 +239,72 @@ func TestLateApplyOfADeposedLeader(t *testing.T) {
 	_, err := w.tryReconcile()
 	w.Expect(err).To(MatchError(apierrors.IsConflict, "Conflict"))
 	w.Expect(w.setup().Spec.Suspend).To(BeTrue())
-	w.thaw()
-	w.expectRest()
+	w.unfreezeCache()
+	w.expectSteadyState()
 	w.expect(w.flux(), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
 }
 
-// Another client empties the ownerReferences of the FluxSetup: the uid says that it is the Flux's, which owns it again.
-func TestFluxSetupWithoutItsOwnerIsOwnedAgain(t *testing.T) {
+// A leader is paused before it creates the FluxSetup. It continues after its successor has created one: its request
+// does not change the existing one.
+func TestLateFirstWriteOfAFormerLeader(t *testing.T) {
 	t.Parallel()
-	for name, before := range map[string]func(*fluxWorld){
-		"running":  func(*fluxWorld) {},
-		"complete": func(w *fluxWorld) { w.say(saysSucceeded) },
-		"complete, TTL passed": func(w *fluxWorld) {
-			w.say(saysSucceeded)
-			w.change(withTTL(0))
-			w.say(saysNothingLeft)
+	for name, meanwhile := range map[string]func(*fluxTestEnv){
+		"suspended since": func(w *fluxTestEnv) {
+			w.reconcile()
+			w.begin()
+			w.change(isSuspended)
+			w.report(setCleared)
+		},
+		"for a Flux that was deleted and created again": func(w *fluxTestEnv) {
+			w.Expect(w.client.Delete(w.ctx, w.flux())).To(Succeed())
+			w.create()
+			w.begin()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFluxWorld(t)
-			w.start()
-			before(w)
-			setup, flux := w.setup(), w.flux()
-			setup.OwnerReferences = nil
-			w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("someone"))).To(Succeed())
-			w.reconcile()
-			w.Expect(metav1.IsControlledBy(w.setup(), flux)).To(BeTrue())
-			w.Expect(w.setup().Spec).To(Equal(setup.Spec), "nothing else of it changed")
-			w.Expect(w.flux().Status).To(Equal(flux.Status))
-			w.expectRest()
+			w := newFluxTestEnv(t)
+			var setup *v1alpha1.FluxSetup
+			w.before(func() {
+				former := w.reconciler
+				w.unfreezeCache()
+				meanwhile(w)
+				setup, w.reconciler = w.setup(), former
+			})
+			w.Expect(w.client.Create(w.ctx, &v1alpha1.Flux{
+				ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec(),
+			})).To(Succeed())
+			_, err := w.tryReconcile()
+			w.Expect(w.setup()).To(Equal(setup), "it is unchanged")
+			w.Expect(isStale(err)).To(BeTrue(), "%v", err)
+			w.unfreezeCache()
+			w.expectSteadyState()
 		})
 	}
+}
+
+// Fields of the creation are owned in the same way as fields of later applies: if the user removes the deadline, it is
+// removed.
+func TestDeadlineOfTheCreationIsRemoved(t *testing.T) {
+	t.Parallel()
+	w := newFluxTestEnv(t)
+	w.start(func(s *v1alpha1.FluxSpec) { s.ActiveDeadlineSeconds = new(int64(30)) })
+	w.Expect(w.setup().Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(30)))
+	w.change(func(s *v1alpha1.FluxSpec) { s.ActiveDeadlineSeconds = nil })
+	w.Expect(w.setup().Spec.ActiveDeadlineSeconds).To(BeNil())
+	w.expectSteadyState()
 }
 
 // Another client sets a field of the FluxSetup that the spec of the Flux leaves unset.
 func TestDeadlineSetByAnotherClientIsRemoved(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
 	setup := w.setup()
 	want := setup.Spec.DeepCopy()
 	setup.Spec.ActiveDeadlineSeconds = new(int64(30))
-	w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("someone"))).To(Succeed())
+	w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("another-client"))).To(Succeed())
 	w.reconcile()
 	w.Expect(w.setup().Spec).To(Equal(*want))
-	w.expectRest()
+	w.expectSteadyState()
 }

@@ -14,7 +14,7 @@ type ending struct {
 	exitCode                   *int32
 }
 
-// endOf is how the FluxSetup says that the Flux ends; nil if it does not.
+// endOf returns how the Flux ends by the status of its FluxSetup; nil if it does not end.
 func endOf(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
 	if !current(setup) {
 		return nil
@@ -22,7 +22,7 @@ func endOf(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
 	if apimeta.IsStatusConditionTrue(setup.Status.Conditions, v1alpha1.ConditionComplete) {
 		return &ending{
 			condition: v1alpha1.ConditionComplete, reason: v1alpha1.ReasonCommandSucceeded,
-			message: "the command has ended with 0", exitCode: new(int32(0)),
+			message: "the command exited with 0", exitCode: new(int32(0)),
 		}
 	}
 	failed := failedCondition(setup)
@@ -35,8 +35,8 @@ func endOf(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
 	}
 }
 
-// lateEnding is what the FluxSetup says now of an end that is written already, if it is that end: where the operator
-// has ended the work, exit code and output come after. nil if it says nothing.
+// lateEnding returns what the FluxSetup now reports of an end that is already in the status of the Flux: exit code and
+// output may follow when the operator itself has ended the work. nil if the FluxSetup reports no such end.
 func lateEnding(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
 	if setup == nil {
 		return nil
@@ -48,7 +48,7 @@ func lateEnding(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup) *ending {
 	return end
 }
 
-// failedCondition is the failure of the present attempt; nil if it has not failed.
+// failedCondition is the failure of the current attempt; nil if it has not failed.
 func failedCondition(setup *v1alpha1.FluxSetup) *metav1.Condition {
 	if !current(setup) {
 		return nil
@@ -56,7 +56,7 @@ func failedCondition(setup *v1alpha1.FluxSetup) *metav1.Condition {
 	return trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)
 }
 
-// ended tells whether a Flux has ended: Complete and Failed are never unset.
+// ended reports whether a Flux has ended: Complete and Failed are never unset.
 func ended(flux *v1alpha1.Flux) bool {
 	return apimeta.IsStatusConditionTrue(flux.Status.Conditions, v1alpha1.ConditionComplete) ||
 		apimeta.IsStatusConditionTrue(flux.Status.Conditions, v1alpha1.ConditionFailed)

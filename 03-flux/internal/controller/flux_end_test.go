@@ -13,12 +13,12 @@ import (
 
 func TestTTL(t *testing.T) {
 	t.Parallel()
-	for name, says := range map[string]func(*v1alpha1.FluxSetupStatus){"complete": saysSucceeded, "failed": saysCommandFailed} {
+	for name, report := range map[string]func(*v1alpha1.FluxSetupStatus){"complete": setSucceeded, "failed": setCommandFailed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFluxWorld(t)
+			w := newFluxTestEnv(t)
 			w.start(withTTL(60))
-			w.say(says)
+			w.report(report)
 			end := w.flux()
 			w.Expect(ended(end)).To(BeTrue())
 			w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute))
@@ -30,36 +30,36 @@ func TestTTL(t *testing.T) {
 			w.Expect(w.reconcile().RequeueAfter).To(BeZero())
 			w.Expect(w.setup().Spec.Suspend).To(BeTrue())
 			w.Expect(w.setup().Spec.Attempt).To(Equal(int32(1)))
-			w.say(saysNothingLeft)
+			w.report(setCleared)
 			flux := w.flux()
 			w.expect(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
 			flux.Status.Conditions, end.Status.Conditions = nil, nil
 			w.Expect(flux.Status).To(Equal(end.Status), "how it ended stays")
-			w.expectRest()
+			w.expectSteadyState()
 		})
 	}
 }
 
-// The latch is written first, and only the next pass, which that write wakes, takes anything away.
+// The end is written first. That write triggers the next reconciliation, and only then the dependents are deleted.
 func TestTTLOfZero(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start(withTTL(0))
-	w.say(saysSucceeded)
+	w.report(setSucceeded)
 	w.Expect(w.setup().Spec.Suspend).To(BeFalse())
-	w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 	w.reconcile()
 	w.Expect(w.setup().Spec.Suspend).To(BeTrue())
-	w.say(saysNothingLeft)
-	w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
-	w.expectRest()
+	w.report(setCleared)
+	w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	w.expectSteadyState()
 }
 
 func TestTTLMayBeChangedAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
-	w.say(saysSucceeded)
+	w.report(setSucceeded)
 	w.Expect(w.reconcile().RequeueAfter).To(BeZero())
 
 	w.clock.Step(time.Minute)
@@ -72,37 +72,37 @@ func TestTTLMayBeChangedAfterTheEnd(t *testing.T) {
 	w.change(withTTL(1))
 	w.Expect(w.setup().Spec.Suspend).To(BeTrue())
 
-	// What has gone does not come back.
+	// What was deleted is not created again.
 	w.change(withTTL(7200))
 	w.change(func(s *v1alpha1.FluxSpec) { s.TTLSecondsAfterFinished = nil })
 	w.Expect(w.setup().Spec.Suspend).To(BeTrue())
-	w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
-	w.expectRest()
+	w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	w.expectSteadyState()
 }
 
-// Whatever the cache knows, a Flux that is over begins nothing, and stays as it ended.
+// Whatever the cache holds, a Flux that has ended starts nothing, and its end does not change.
 func TestNothingBeginsAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, stale := range map[string]bool{"cache up to date": false, "cache behind": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFluxWorld(t)
+			w := newFluxTestEnv(t)
 			if stale {
-				// A cache from before the first pass: no FluxSetup, no status.
+				// A cache from before the first reconciliation: no FluxSetup, no status.
 				flux := &v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec(withTTL(0))}
 				w.Expect(w.client.Create(w.ctx, flux)).To(Succeed())
-				w.freeze()
+				w.freezeCache()
 			}
 			old := w.reconciler
-			w.thaw()
+			w.unfreezeCache()
 			if !stale {
 				w.create(withTTL(0))
 			}
 			w.reconcile()
 			w.begin()
-			w.say(saysSucceeded)
+			w.report(setSucceeded)
 			w.reconcile()
-			w.say(saysNothingLeft)
+			w.report(setCleared)
 			if stale {
 				w.reconciler = old
 			}
@@ -110,40 +110,40 @@ func TestNothingBeginsAfterTheEnd(t *testing.T) {
 			w.recorded()
 			w.expectNoSetup()
 			w.expectNoSetup()
-			flux := w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+			flux := w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 			w.expect(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonSetupLost)
-			w.Expect(w.recorded()).To(BeEmpty(), "that is no news any more")
+			w.Expect(w.recorded()).To(BeEmpty(), "it was reported before")
 		})
 	}
 }
 
-// Somebody deletes the FluxSetup: at whatever moment, that is the end, and no other is ever made.
+// Another client deletes the FluxSetup: the Flux ends, at whatever time that is, and no other FluxSetup is created.
 func TestSetupLost(t *testing.T) {
 	t.Parallel()
-	for name, before := range map[string]func(*fluxWorld){
-		"made":        func(*fluxWorld) {},
-		"launched":    func(w *fluxWorld) { w.launch() },
-		"configured":  func(w *fluxWorld) { w.launch(); w.say(saysConfigured) },
-		"running":     func(w *fluxWorld) { w.begin() },
-		"backing off": func(w *fluxWorld) { w.begin(); w.say(saysCommandFailed) },
-		"restarting":  func(w *fluxWorld) { w.begin(); w.sayAndRestart(saysCommandFailed) },
-		"restarted":   func(w *fluxWorld) { w.begin(); w.sayAndRestart(saysCommandFailed); w.begin() },
-		"suspended":   func(w *fluxWorld) { w.change(isSuspended); w.say(saysNothingLeft) },
-		"the end not seen": func(w *fluxWorld) {
+	for name, before := range map[string]func(*fluxTestEnv){
+		"made":        func(*fluxTestEnv) {},
+		"launched":    func(w *fluxTestEnv) { w.launch() },
+		"configured":  func(w *fluxTestEnv) { w.launch(); w.report(setConfigured) },
+		"running":     func(w *fluxTestEnv) { w.begin() },
+		"backing off": func(w *fluxTestEnv) { w.begin(); w.report(setCommandFailed) },
+		"restarting":  func(w *fluxTestEnv) { w.begin(); w.reportAndRestart(setCommandFailed) },
+		"restarted":   func(w *fluxTestEnv) { w.begin(); w.reportAndRestart(setCommandFailed); w.begin() },
+		"suspended":   func(w *fluxTestEnv) { w.change(isSuspended); w.report(setCleared) },
+		"the end not seen": func(w *fluxTestEnv) {
 			w.begin()
-			w.whisper(saysSucceeded)
+			w.reportOnly(setSucceeded)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFluxWorld(t)
+			w := newFluxTestEnv(t)
 			w.create(withRestarts(5), withTTL(0))
 			before(w)
 			restarts := w.flux().Status.Restarts
 			w.recorded()
 			w.Expect(w.client.Delete(w.ctx, w.setup())).To(Succeed())
 			w.reconcile()
-			flux := w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
+			flux := w.expectEnded(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
 			w.Expect(conditionOf(flux.Status.Conditions, v1alpha1.ConditionFailed).Message).To(ContainSubstring(flux.Status.SetupRef.UID))
 			w.Expect(flux.Status.Restarts).To(Equal(restarts))
 			w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning SetupLost")))
@@ -155,13 +155,14 @@ func TestSetupLost(t *testing.T) {
 	}
 }
 
-// The FluxSetup is gone, and somebody has made one of its name: it is not ours, even if it says so.
+// The FluxSetup was deleted, and another client has created one of its name. The Flux does not own it, even if its
+// owner reference names the Flux.
 func TestSetupLostToAnother(t *testing.T) {
 	t.Parallel()
-	for name, owned := range map[string]bool{"foreign": false, "owned by the Flux": true} {
+	for name, owned := range map[string]bool{"not owned": false, "owned by the Flux": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFluxWorld(t)
+			w := newFluxTestEnv(t)
 			w.start(withTTL(0))
 			ours := w.setup()
 			other := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: ours.Spec}
@@ -172,34 +173,34 @@ func TestSetupLostToAnother(t *testing.T) {
 			w.Expect(w.client.Create(w.ctx, other)).To(Succeed())
 			before := w.setup()
 			w.reconcile()
-			flux := w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
+			flux := w.expectEnded(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
 			w.Expect(flux.Status.SetupRef.UID).To(Equal(string(ours.UID)))
 			w.clock.Step(time.Hour)
-			w.expectRest()
-			w.Expect(w.setup()).To(Equal(before), "not a field of it changed")
+			w.expectSteadyState()
+			w.Expect(w.setup()).To(Equal(before), "it is unchanged")
 		})
 	}
 }
 
-// Somebody deletes the FluxSetup, and it is held for a while: nothing is written to it, and it is not yet lost.
-func TestSetupThatIsGoing(t *testing.T) {
+// Another client deletes the FluxSetup, and a finalizer keeps it: it is not written any more, and the Flux does not
+// wait for its end, which it will not report.
+func TestSetupBeingDeleted(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start(withRestarts(1))
 	setup := w.setup()
 	setup.Finalizers = []string{"example.com/hold"}
 	w.Expect(w.client.Update(w.ctx, setup)).To(Succeed())
 	w.Expect(w.client.Delete(w.ctx, setup)).To(Succeed())
-	w.say(saysCommandFailed)
-	w.change(isSuspended)
-	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(1)))
-	w.Expect(w.setup().Spec.Suspend).To(BeFalse())
-	w.Expect(ended(w.flux())).To(BeFalse())
-	w.expectRest()
+	w.reconcile()
+	w.expectEnded(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
+	w.Expect(w.setup().Spec).To(Equal(setup.Spec))
+	w.expectSteadyState()
 
 	setup = w.setup()
 	setup.Finalizers = nil
-	w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("someone"))).To(Succeed())
+	w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("another-client"))).To(Succeed())
+	version := w.flux().ResourceVersion
 	w.reconcile()
-	w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
+	w.Expect(w.flux().ResourceVersion).To(Equal(version))
 }

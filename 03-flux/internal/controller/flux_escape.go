@@ -18,8 +18,8 @@ func (c *fluxSetupConfiguration) MarshalJSON() ([]byte, error) {
 	return escapeUnprintable(text), nil
 }
 
-// escapeUnprintable writes what YAML does not take, or does not keep, as JSON's \uXXXX. In JSON such characters are
-// in strings only. Those below U+0020 are escapes already.
+// escapeUnprintable writes characters that YAML rejects or changes as JSON's \uXXXX. In JSON they occur in strings
+// only. Characters below U+0020 are already escaped.
 func escapeUnprintable(text []byte) []byte {
 	var escaped strings.Builder
 	for len(text) > 0 {

@@ -11,8 +11,8 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// characters are all that a string in JSON can hold, but for NUL, which no argument can: those of the first plane,
-// and one of a later.
+// characters are all characters of the basic multilingual plane that a string in JSON can contain, and one of a higher
+// plane. NUL is left out: no argument can contain it.
 func characters() string {
 	var all strings.Builder
 	for r := rune(1); r <= 0xffff; r++ {
@@ -41,12 +41,12 @@ func TestEscapeUnprintable(t *testing.T) {
 	}
 	var back string
 	if err := json.Unmarshal(escapeUnprintable(text), &back); err != nil || back != characters() {
-		t.Errorf("the escapes do not say what they stand for: %v", err)
+		t.Errorf("the escaped text cannot be decoded: %v", err)
 	}
 }
 
 func TestEveryCharacterOfACommandArrives(t *testing.T) {
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	// An argument has at most 16,384 characters.
 	command := []string{"program"}
 	for rest := []rune(characters()); len(rest) > 0; {

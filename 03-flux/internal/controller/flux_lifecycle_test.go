@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -17,7 +18,7 @@ import (
 
 func TestFluxCreateToComplete(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 
 	flux := w.create()
 	setup := w.setup()
@@ -29,32 +30,32 @@ func TestFluxCreateToComplete(t *testing.T) {
 	w.expect(flux, v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonNotSuspended)
 	w.expect(flux, v1alpha1.ConditionRestarting, metav1.ConditionFalse, v1alpha1.ReasonNotRestarting)
 	w.Expect(flux.Status.ReadyRanks).To(Equal(int32(0)))
-	w.expectRest()
+	w.expectSteadyState()
 
 	w.launch()
 	w.reconcile()
-	w.say(saysConfigured)
+	w.report(setConfigured)
 	flux = w.flux()
 	w.expect(flux, v1alpha1.ConditionSetupReady, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 	w.Expect(flux.Status.StartTime.Time).To(BeTemporally("==", w.clock.Now()))
 	w.Expect(w.recorded()).To(BeEmpty(), "starting is a condition, not an Event")
-	w.expectRest()
+	w.expectSteadyState()
 
-	w.say(saysRunning)
+	w.report(setRunning)
 	flux = w.flux()
 	w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 	w.Expect(flux.Status.ReadyRanks).To(Equal(int32(4)))
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Normal Running")))
-	w.expectRest()
+	w.expectSteadyState()
 
 	w.clock.Step(time.Minute)
-	w.Expect(w.say(saysSucceeded).RequeueAfter).To(BeZero(), "without a TTL there is nothing more to come")
-	flux = w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	w.Expect(w.report(setSucceeded).RequeueAfter).To(BeZero(), "without a TTL there is nothing to wait for")
+	flux = w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 	w.Expect(*flux.Status.ExitCode).To(Equal(int32(0)))
 	w.Expect(flux.Status.CompletionTime.Time).To(BeTemporally("==", w.clock.Now()))
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Normal CommandSucceeded")))
-	w.expectRest()
+	w.expectSteadyState()
 
 	w.Expect(w.statusWrites).To(Equal(4), "statuses, from create to Complete")
 	w.Expect(w.setupWrites).To(Equal(1), "FluxSetups, from create to Complete")
@@ -62,54 +63,54 @@ func TestFluxCreateToComplete(t *testing.T) {
 
 func TestFluxFailure(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
 	w.recorded()
 	output := strings.Repeat("line\n", 400)
-	w.say(saysFailed(v1alpha1.ReasonCommandFailed, "rank 0 ended with 139:\n"+output, new(int32(139))))
-	flux := w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonCommandFailed)
+	w.report(setFailed(v1alpha1.ReasonCommandFailed, "rank 0 ended with 139:\n"+output, new(int32(139))))
+	flux := w.expectEnded(v1alpha1.ConditionFailed, v1alpha1.ReasonCommandFailed)
 	w.Expect(*flux.Status.ExitCode).To(Equal(int32(139)))
 	w.Expect(conditionOf(flux.Status.Conditions, v1alpha1.ConditionFailed).Message).To(HaveSuffix(output))
 	w.Expect(w.recorded()).To(ConsistOf(And(HavePrefix("Warning CommandFailed rank 0 ended with 139"), HaveSuffix("…"))))
-	w.expectRest()
+	w.expectSteadyState()
 }
 
-// What keeps the brokers from starting is seen on the Flux, with its reason.
-func TestFluxMirrorsWhatStandsInTheWay(t *testing.T) {
+// What prevents brokers from starting is shown on the Flux, with its reason.
+func TestFluxMirrorsWhatPreventsTheStart(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.create()
 	w.launch()
 	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonApplyFailed} {
-		w.say(func(status *v1alpha1.FluxSetupStatus) {
-			saysConfigured(status)
-			saysThat(status, v1alpha1.ConditionConfigured, false, reason, "Service job: why not")
+		w.report(func(status *v1alpha1.FluxSetupStatus) {
+			setConfigured(status)
+			setSetupCondition(status, v1alpha1.ConditionConfigured, false, reason, "Service job: why not")
 		})
 		ready := w.expect(w.flux(), v1alpha1.ConditionSetupReady, metav1.ConditionFalse, reason)
 		w.Expect(ready.Message).To(Equal("Service job: why not"))
 		w.expect(w.flux(), v1alpha1.ConditionRunning, metav1.ConditionFalse, reason)
 		w.Expect(w.recorded()).To(ConsistOf("Warning " + reason + " Service job: why not"))
-		w.expectRest()
+		w.expectSteadyState()
 	}
-	w.say(saysRunning)
+	w.report(setRunning)
 	w.expect(w.flux(), v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 }
 
-// The memory of the FluxSetup controller is no business of the Flux controller, whatever that writes.
+// The Flux controller ignores spec.launch, whatever the FluxSetup controller writes there.
 func TestLaunchIsNeverTheFluxControllers(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start(withRestarts(1), withTTL(0))
 	launch := w.setup().Spec.Launch
 	w.Expect(launch).NotTo(BeNil())
 	w.change(func(s *v1alpha1.FluxSpec) { s.StartupTimeoutSeconds = 77 })
-	w.sayAndRestart(saysCommandFailed)
+	w.reportAndRestart(setCommandFailed)
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
-	w.say(saysCommandFailed)
+	w.report(setCommandFailed)
 	w.reconcile()
 
 	setup := w.setup()
-	w.Expect(setup.Spec.Suspend).To(BeTrue(), "all that it ever writes was written")
+	w.Expect(setup.Spec.Suspend).To(BeTrue(), "everything else was written")
 	w.Expect(setup.Spec.Launch).To(Equal(launch))
 	owners := map[string]bool{}
 	for _, entry := range setup.ManagedFields {
@@ -118,10 +119,10 @@ func TestLaunchIsNeverTheFluxControllers(t *testing.T) {
 	w.Expect(owners).To(And(HaveKeyWithValue("flux-controller", false), HaveKeyWithValue("fluxsetup-launch", true)))
 }
 
-// What may be changed of a Flux while it runs reaches the FluxSetup, in one write, and nothing else of it changes.
+// Changes of the mutable fields of a running Flux reach the FluxSetup in one write. Nothing else of it changes.
 func TestDeadlinesMayBeChangedWhileItRuns(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
 	for _, change := range []func(*v1alpha1.FluxSpec){
 		func(s *v1alpha1.FluxSpec) { s.StartupTimeoutSeconds = 7 },
@@ -135,20 +136,20 @@ func TestDeadlinesMayBeChangedWhileItRuns(t *testing.T) {
 		w.Expect(w.setup().Spec).To(Equal(want))
 		w.Expect(w.setupWrites).To(Equal(writes + 1))
 		w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
-		w.expectRest()
+		w.expectSteadyState()
 	}
 }
 
-// Readiness alone is written once a second; what happens is written at once, and readiness with it.
+// Readiness alone is written at most once a second. Other changes are written at once, together with readiness.
 func TestFluxReadinessIsPaced(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.create()
 	w.launch()
 	w.clock.Step(readinessPace)
-	w.say(saysConfigured)
+	w.report(setConfigured)
 	ready := func(n int32) time.Duration {
-		return w.say(func(status *v1alpha1.FluxSetupStatus) { status.ReadyRanks = n }).RequeueAfter
+		return w.report(func(status *v1alpha1.FluxSetupStatus) { status.ReadyRanks = n }).RequeueAfter
 	}
 	writes := w.statusWrites
 	w.Expect(ready(1)).To(Equal(readinessPace))
@@ -160,14 +161,14 @@ func TestFluxReadinessIsPaced(t *testing.T) {
 	w.Expect(w.reconcile().RequeueAfter).To(BeZero())
 	w.Expect(w.flux().Status.ReadyRanks).To(Equal(int32(2)))
 	w.Expect(ready(3)).To(Equal(readinessPace))
-	w.Expect(w.say(saysRunning).RequeueAfter).To(BeZero())
+	w.Expect(w.report(setRunning).RequeueAfter).To(BeZero())
 	w.Expect(w.flux().Status.ReadyRanks).To(Equal(int32(4)))
 	w.Expect(w.statusWrites).To(Equal(writes + 2))
 }
 
 func TestFluxBeingDeletedIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	flux := &v1alpha1.Flux{
 		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace, Finalizers: []string{"example.com/hold"}},
 		Spec:       jobSpec(),
@@ -183,24 +184,96 @@ func TestFluxBeingDeletedIsLeftAlone(t *testing.T) {
 	w.expectNoSetup()
 }
 
-// The cache does not know yet that the Flux is being deleted: no FluxSetup is made that would be removed at once.
+// Another controller's finalizer keeps a deleted Flux. Its work ends all the same, and does not start again.
+func TestWorkEndsThoughAnotherFinalizerKeepsTheFlux(t *testing.T) {
+	t.Parallel()
+	w := newFluxTestEnv(t)
+	w.start(withRestarts(3))
+	flux := w.flux()
+	flux.Finalizers = []string{"example.com/hold"}
+	w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
+	w.Expect(w.client.Delete(w.ctx, flux)).To(Succeed())
+
+	w.use(w.counting(interceptor.Funcs{
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			return apierrors.NewForbidden(v1alpha1.SchemeGroupVersion.WithResource("fluxsetups").GroupResource(), "job", errors.New("a policy keeps FluxSetups"))
+		},
+	}))
+	_, err := w.tryReconcile()
+	w.Expect(err).To(HaveOccurred(), "it is retried")
+	running := w.expect(w.flux(), v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonApplyFailed)
+	w.Expect(running.Message).To(ContainSubstring("a policy keeps FluxSetups"))
+
+	w.unfreezeCache()
+	w.reconcile()
+	w.Expect(w.client.Get(w.ctx, w.key("job"), &v1alpha1.FluxSetup{})).To(MatchError(apierrors.IsNotFound, "NotFound"))
+	w.expect(w.flux(), v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonDeleting)
+	w.Expect(w.flux().Status.ReadyRanks).To(BeZero())
+	version := w.flux().ResourceVersion
+	w.expectNoSetup()
+	w.Expect(w.flux().ResourceVersion).To(Equal(version))
+}
+
+// Foreground deletion and orphaning are left to the garbage collector.
+func TestDeletionIsLeftToTheGarbageCollector(t *testing.T) {
+	t.Parallel()
+	for _, finalizer := range []string{metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents} {
+		t.Run(finalizer, func(t *testing.T) {
+			t.Parallel()
+			w := newFluxTestEnv(t)
+			w.start()
+			flux := w.flux()
+			flux.Finalizers = []string{"example.com/hold", finalizer}
+			w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
+			w.Expect(w.client.Delete(w.ctx, flux)).To(Succeed())
+			w.reconcile()
+			w.Expect(w.setup().DeletionTimestamp).To(BeNil())
+		})
+	}
+}
+
+// The garbage collector has orphaned the FluxSetup, and another controller's finalizer keeps the Flux: the running pods
+// are not deleted, and the status does not report that they are.
+func TestOrphanOfAKeptFluxIsNotReportedAsEnding(t *testing.T) {
+	t.Parallel()
+	w := newFluxTestEnv(t)
+	w.start()
+	flux := w.flux()
+	flux.Finalizers = []string{"example.com/hold"}
+	w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
+	w.Expect(w.client.Delete(w.ctx, flux, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+	w.reconcile()
+	setup := w.setup()
+	setup.OwnerReferences = nil
+	w.Expect(w.client.Update(w.ctx, setup)).To(Succeed())
+	flux = w.flux()
+	flux.Finalizers = []string{"example.com/hold"}
+	w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
+
+	w.reconcile()
+	w.Expect(w.setup().DeletionTimestamp).To(BeNil())
+	w.Expect(conditionOf(w.flux().Status.Conditions, v1alpha1.ConditionRunning).Reason).NotTo(Equal(v1alpha1.ReasonDeleting))
+}
+
+// The cache does not show yet that the Flux is being deleted: no FluxSetup is created, because it would be deleted at
+// once.
 func TestStaleCacheOfADeletedFlux(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	flux := &v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec()}
 	w.Expect(w.client.Create(w.ctx, flux)).To(Succeed())
-	w.freeze()
+	w.freezeCache()
 	w.Expect(w.client.Delete(w.ctx, flux)).To(Succeed())
 	_, err := w.tryReconcile()
-	w.Expect(err).To(MatchError(errStale), "the queue tries again until the cache is current")
-	w.thaw()
+	w.Expect(err).To(MatchError(errStale), "the queue retries until the cache is up to date")
+	w.unfreezeCache()
 	w.expectNoSetup()
 }
 
-// No Event tells of what could not be written.
+// No Event reports a status that could not be written.
 func TestEventsComeAfterTheWrite(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
 	w.recorded()
 	broken := errors.New("no connection")
@@ -211,13 +284,13 @@ func TestEventsComeAfterTheWrite(t *testing.T) {
 			return broken
 		},
 	}))
-	w.whisper(saysSucceeded)
+	w.reportOnly(setSucceeded)
 	_, err = w.tryReconcile()
 	w.Expect(err).To(MatchError(broken))
 	w.Expect(w.recorded()).To(BeEmpty())
 
 	w.use(w.client)
 	w.reconcile()
-	w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Normal CommandSucceeded")))
 }

@@ -13,19 +13,19 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// setupSaying is the FluxSetup of a Flux, in its attempt-th attempt, which says what it is told to say.
-func setupSaying(flux *v1alpha1.Flux, attempt, restarts int32, says ...func(*v1alpha1.FluxSetupStatus)) *v1alpha1.FluxSetup {
+// setupInAttempt is the FluxSetup of a Flux in an attempt, with the status that the changes set.
+func setupInAttempt(flux *v1alpha1.Flux, attempt, restarts int32, changes ...func(*v1alpha1.FluxSetupStatus)) *v1alpha1.FluxSetup {
 	setup := firstSetup(flux)
 	setup.UID = "setup-uid"
 	setup.Spec.Attempt, setup.Spec.Restarts = attempt, restarts
 	setup.Status.Attempt = attempt
-	for _, say := range says {
-		say(&setup.Status)
+	for _, change := range changes {
+		change(&setup.Status)
 	}
 	return setup
 }
 
-// attempted is a plan's FluxSetup, in short.
+// attempted is the part of a plan's FluxSetup that the tests compare.
 type attempted struct {
 	attempt, restarts int32
 	suspend           bool
@@ -37,15 +37,15 @@ func TestPlanOfAttempts(t *testing.T) {
 		flux                   func(*v1alpha1.FluxSpec)
 		wasSuspended           bool
 		attempt, restarts, max int32
-		says                   func(*v1alpha1.FluxSetupStatus)
+		report                 func(*v1alpha1.FluxSetupStatus)
 	}
-	saysDeadline := saysFailed(v1alpha1.ReasonDeadlineExceeded, "too long", nil)
+	setDeadlineExceeded := setFailed(v1alpha1.ReasonDeadlineExceeded, "too long", nil)
 	stale := func(status *v1alpha1.FluxSetupStatus) {
-		saysCommandFailed(status)
+		setCommandFailed(status)
 		status.Attempt--
 	}
 	staleSuccess := func(status *v1alpha1.FluxSetupStatus) {
-		saysSucceeded(status)
+		setSucceeded(status)
 		status.Attempt--
 	}
 	for name, test := range map[string]struct {
@@ -53,40 +53,40 @@ func TestPlanOfAttempts(t *testing.T) {
 		apply *attempted
 		end   string
 	}{
-		"under way":                       {states: states{flux: isResumed, attempt: 1, says: saysRunning}},
-		"complete":                        {states: states{flux: isResumed, attempt: 1, says: saysSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
-		"failed, no restart":              {states: states{flux: isResumed, attempt: 1, says: saysCommandFailed}, end: v1alpha1.ReasonCommandFailed},
-		"failed, a restart left":          {states{flux: isResumed, attempt: 1, max: 2, says: saysCommandFailed}, &attempted{2, 1, false}, ""},
-		"failed, the last restart left":   {states{flux: isResumed, attempt: 2, restarts: 1, max: 2, says: saysCommandFailed}, &attempted{3, 2, false}, ""},
-		"failed, all restarts used":       {states: states{flux: isResumed, attempt: 3, restarts: 2, max: 2, says: saysCommandFailed}, end: v1alpha1.ReasonCommandFailed},
-		"restarts count, not attempts":    {states{flux: isResumed, attempt: 9, restarts: 1, max: 2, says: saysCommandFailed}, &attempted{10, 2, false}, ""},
-		"deadline: never a restart":       {states: states{flux: isResumed, attempt: 1, max: 2, says: saysDeadline}, end: v1alpha1.ReasonDeadlineExceeded},
-		"an older attempt failed":         {states: states{flux: isResumed, attempt: 2, restarts: 1, max: 2, says: stale}},
-		"an older attempt is complete":    {states: states{flux: isResumed, attempt: 2, says: staleSuccess}},
-		"resumed after the last":          {states: states{flux: isResumed, wasSuspended: true, attempt: 9999, says: saysNothingLeft}, end: v1alpha1.ReasonTooManyAttempts},
-		"failed in the last":              {states: states{flux: isResumed, attempt: 9999, max: 1, says: saysCommandFailed}, end: v1alpha1.ReasonTooManyAttempts},
-		"complete in the last":            {states: states{flux: isResumed, attempt: 9999, says: saysSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
-		"suspended in the last":           {states{flux: isSuspended, attempt: 9999, says: saysRunning}, &attempted{9999, 0, true}, ""},
-		"to be suspended":                 {states{flux: isSuspended, attempt: 1, says: saysRunning}, &attempted{1, 0, true}, ""},
-		"suspended":                       {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, says: saysNothingLeft}},
-		"complete before it was":          {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, says: saysSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
-		"resumed":                         {states{flux: isResumed, wasSuspended: true, attempt: 4, restarts: 1, says: saysNothingLeft}, &attempted{5, 1, false}, ""},
-		"resumed before it was looked at": {states{flux: isResumed, wasSuspended: true, attempt: 2, says: stale}, &attempted{3, 0, false}, ""},
-		"failed while to be suspended":    {states{flux: isSuspended, attempt: 1, max: 1, says: saysCommandFailed}, &attempted{1, 0, true}, ""},
-		"failed and suspended":            {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, max: 1, says: saysCommandFailed}},
-		"failed, suspended, resumed":      {states{flux: isResumed, wasSuspended: true, attempt: 1, max: 1, says: saysCommandFailed}, &attempted{2, 1, false}, ""},
-		"failed for good, and suspended":  {states: states{flux: isSuspended, wasSuspended: true, attempt: 2, restarts: 1, max: 1, says: saysCommandFailed}, end: v1alpha1.ReasonCommandFailed},
-		"complete, suspended, resumed":    {states: states{flux: isResumed, wasSuspended: true, attempt: 1, says: saysSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
+		"under way":                      {states: states{flux: isResumed, attempt: 1, report: setRunning}},
+		"complete":                       {states: states{flux: isResumed, attempt: 1, report: setSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
+		"failed, no restart":             {states: states{flux: isResumed, attempt: 1, report: setCommandFailed}, end: v1alpha1.ReasonCommandFailed},
+		"failed, a restart left":         {states{flux: isResumed, attempt: 1, max: 2, report: setCommandFailed}, &attempted{2, 1, false}, ""},
+		"failed, the last restart left":  {states{flux: isResumed, attempt: 2, restarts: 1, max: 2, report: setCommandFailed}, &attempted{3, 2, false}, ""},
+		"failed, all restarts used":      {states: states{flux: isResumed, attempt: 3, restarts: 2, max: 2, report: setCommandFailed}, end: v1alpha1.ReasonCommandFailed},
+		"restarts count, not attempts":   {states{flux: isResumed, attempt: 9, restarts: 1, max: 2, report: setCommandFailed}, &attempted{10, 2, false}, ""},
+		"deadline: never a restart":      {states: states{flux: isResumed, attempt: 1, max: 2, report: setDeadlineExceeded}, end: v1alpha1.ReasonDeadlineExceeded},
+		"an older attempt failed":        {states: states{flux: isResumed, attempt: 2, restarts: 1, max: 2, report: stale}},
+		"an older attempt is complete":   {states: states{flux: isResumed, attempt: 2, report: staleSuccess}},
+		"resumed after the last":         {states: states{flux: isResumed, wasSuspended: true, attempt: 9999, report: setCleared}, end: v1alpha1.ReasonTooManyAttempts},
+		"failed in the last":             {states: states{flux: isResumed, attempt: 9999, max: 1, report: setCommandFailed}, end: v1alpha1.ReasonTooManyAttempts},
+		"complete in the last":           {states: states{flux: isResumed, attempt: 9999, report: setSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
+		"suspended in the last":          {states{flux: isSuspended, attempt: 9999, report: setRunning}, &attempted{9999, 0, true}, ""},
+		"to be suspended":                {states{flux: isSuspended, attempt: 1, report: setRunning}, &attempted{1, 0, true}, ""},
+		"suspended":                      {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, report: setCleared}},
+		"complete before it was":         {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, report: setSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
+		"resumed":                        {states{flux: isResumed, wasSuspended: true, attempt: 4, restarts: 1, report: setCleared}, &attempted{5, 1, false}, ""},
+		"resumed before it was observed": {states: states{flux: isResumed, wasSuspended: true, attempt: 2, report: stale}},
+		"failed while to be suspended":   {states{flux: isSuspended, attempt: 1, max: 1, report: setCommandFailed}, &attempted{1, 0, true}, ""},
+		"failed and suspended":           {states: states{flux: isSuspended, wasSuspended: true, attempt: 1, max: 1, report: setCommandFailed}},
+		"failed, suspended, resumed":     {states{flux: isResumed, wasSuspended: true, attempt: 1, max: 1, report: setCommandFailed}, &attempted{2, 1, false}, ""},
+		"failed for good, and suspended": {states: states{flux: isSuspended, wasSuspended: true, attempt: 2, restarts: 1, max: 1, report: setCommandFailed}, end: v1alpha1.ReasonCommandFailed},
+		"complete, suspended, resumed":   {states: states{flux: isResumed, wasSuspended: true, attempt: 1, report: setSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			flux := fluxWith(jobSpec(withRestarts(test.max), test.flux))
-			setup := setupSaying(flux, test.attempt, test.restarts, test.says)
+			setup := setupInAttempt(flux, test.attempt, test.restarts, test.report)
 			setup.Spec.Suspend = test.wasSuspended
 			setup.Spec.Launch = &v1alpha1.Launch{Attempt: test.attempt}
 
-			plan := planFor(flux, setup, noon)
+			plan := planFor(flux, setup, noon, DefaultBackOff)
 			g.Expect(plan.requeueAfter).To(BeZero())
 			g.Expect(plan.obstacle).To(BeNil())
 			g.Expect(plan.confirmed(flux)).To(Equal(test.apply == nil && test.end == ""), "the cache may be stale")
@@ -140,7 +140,7 @@ func TestPlanByOwnership(t *testing.T) {
 		"of the Flux of this name before": {
 			setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences[0].UID = "earlier" }, ownership: setupOfPredecessor, obstacle: v1alpha1.ReasonStarting,
 		},
-		"a foreign one, where ours was": {
+		"not owned, in place of ours": {
 			ref: known, setup: func(s *v1alpha1.FluxSetup) { s.OwnerReferences, s.UID = nil, "other" },
 			ownership: setupNotOwned, obstacle: v1alpha1.ReasonSetupLost, lost: true,
 		},
@@ -159,10 +159,10 @@ func TestPlanByOwnership(t *testing.T) {
 			flux.Status.SetupRef = test.ref
 			var setup *v1alpha1.FluxSetup
 			if test.setup != nil {
-				setup = setupSaying(flux, 1, 0, saysRunning)
+				setup = setupInAttempt(flux, 1, 0, setRunning)
 				test.setup(setup)
 			}
-			plan := planFor(flux, setup, noon)
+			plan := planFor(flux, setup, noon, DefaultBackOff)
 			g.Expect(plan.ownership).To(Equal(test.ownership))
 			g.Expect(plan.apply != nil).To(Equal(test.applies))
 			if test.obstacle == "" {
@@ -180,27 +180,27 @@ func TestPlanByOwnership(t *testing.T) {
 	}
 }
 
-func TestPlanOfAFluxSetupThatIsGoing(t *testing.T) {
+func TestPlanOfAFluxSetupThatIsDeleted(t *testing.T) {
 	t.Parallel()
-	going := func(s *v1alpha1.FluxSetup) { s.DeletionTimestamp = &metav1.Time{Time: noon} }
 	flux := fluxWith(jobSpec(withRestarts(3), isSuspended))
 	for name, test := range map[string]struct {
-		says func(*v1alpha1.FluxSetupStatus)
-		end  bool
+		report func(*v1alpha1.FluxSetupStatus)
+		end    string
 	}{
-		"running":                {saysRunning, false},
-		"failed, a restart left": {saysCommandFailed, false},
-		"complete":               {saysSucceeded, true},
+		"running":                {setRunning, v1alpha1.ReasonSetupLost},
+		"failed, a restart left": {setCommandFailed, v1alpha1.ReasonSetupLost},
+		"complete":               {setSucceeded, v1alpha1.ReasonCommandSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			setup := setupSaying(flux, 1, 0, test.says)
+			setup := setupInAttempt(flux, 1, 0, test.report)
 			setup.Spec.Suspend = false
-			going(setup)
-			plan := planFor(flux, setup, noon)
+			setup.DeletionTimestamp = &metav1.Time{Time: noon}
+			plan := planFor(flux, setup, noon, DefaultBackOff)
 			g.Expect(plan.apply).To(BeNil(), "it is not written to")
-			g.Expect(plan.end != nil).To(Equal(test.end))
+			g.Expect(plan.end).NotTo(BeNil())
+			g.Expect(plan.end.reason).To(Equal(test.end))
 		})
 	}
 }
@@ -216,10 +216,10 @@ func TestPlanFollowsWhatMayBeChanged(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			flux := fluxWith(jobSpec(func(s *v1alpha1.FluxSpec) { s.ActiveDeadlineSeconds = new(int64(30)) }))
-			setup := setupSaying(flux, 2, 1, saysRunning)
-			g.Expect(planFor(flux, setup, noon).apply).To(BeNil())
+			setup := setupInAttempt(flux, 2, 1, setRunning)
+			g.Expect(planFor(flux, setup, noon, DefaultBackOff).apply).To(BeNil())
 			change(&flux.Spec)
-			next := planFor(flux, setup, noon).apply
+			next := planFor(flux, setup, noon, DefaultBackOff).apply
 			g.Expect(next).NotTo(BeNil())
 			g.Expect(next.Spec.StartupTimeoutSeconds).To(Equal(firstSetup(flux).Spec.StartupTimeoutSeconds))
 			g.Expect(next.Spec.ActiveDeadlineSeconds).To(Equal(flux.Spec.ActiveDeadlineSeconds))
@@ -240,19 +240,19 @@ func TestPlanAfterTheEnd(t *testing.T) {
 	}
 	for _, kind := range []string{v1alpha1.ConditionComplete, v1alpha1.ConditionFailed} {
 		for name, test := range map[string]struct {
-			ttl   *int32
-			after time.Duration
-			setup func(*v1alpha1.FluxSetup) // nil: there is none
-			wake  time.Duration
-			goes  bool
+			ttl     *int32
+			after   time.Duration
+			setup   func(*v1alpha1.FluxSetup) // nil: there is none
+			requeue time.Duration
+			expires bool
 		}{
 			"no TTL":              {setup: func(*v1alpha1.FluxSetup) {}},
-			"TTL 0":               {ttl: new(int32(0)), setup: func(*v1alpha1.FluxSetup) {}, goes: true},
-			"TTL to come":         {ttl: new(int32(60)), after: 20 * time.Second, setup: func(*v1alpha1.FluxSetup) {}, wake: 40 * time.Second},
-			"TTL over":            {ttl: new(int32(60)), after: time.Minute, setup: func(*v1alpha1.FluxSetup) {}, goes: true},
-			"gone already":        {ttl: new(int32(60)), after: time.Hour, setup: func(s *v1alpha1.FluxSetup) { s.Spec.Suspend = true }},
-			"deleted by somebody": {ttl: new(int32(60)), after: time.Hour},
-			"going":               {ttl: new(int32(60)), after: time.Hour, setup: func(s *v1alpha1.FluxSetup) { s.DeletionTimestamp = &metav1.Time{Time: noon} }},
+			"TTL 0":               {ttl: new(int32(0)), setup: func(*v1alpha1.FluxSetup) {}, expires: true},
+			"TTL not expired":     {ttl: new(int32(60)), after: 20 * time.Second, setup: func(*v1alpha1.FluxSetup) {}, requeue: 40 * time.Second},
+			"TTL expired":         {ttl: new(int32(60)), after: time.Minute, setup: func(*v1alpha1.FluxSetup) {}, expires: true},
+			"suspended already":   {ttl: new(int32(60)), after: time.Hour, setup: func(s *v1alpha1.FluxSetup) { s.Spec.Suspend = true }},
+			"deleted by a user":   {ttl: new(int32(60)), after: time.Hour},
+			"being deleted":       {ttl: new(int32(60)), after: time.Hour, setup: func(s *v1alpha1.FluxSetup) { s.DeletionTimestamp = &metav1.Time{Time: noon} }},
 			"another of the name": {ttl: new(int32(60)), after: time.Hour, setup: func(s *v1alpha1.FluxSetup) { s.UID = types.UID("other") }},
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
@@ -261,14 +261,14 @@ func TestPlanAfterTheEnd(t *testing.T) {
 				flux := over(kind, test.ttl)
 				var setup *v1alpha1.FluxSetup
 				if test.setup != nil {
-					setup = setupSaying(flux, 2, 1, saysCommandFailed)
+					setup = setupInAttempt(flux, 2, 1, setCommandFailed)
 					test.setup(setup)
 				}
-				plan := planFor(flux, setup, noon.Add(test.after))
+				plan := planFor(flux, setup, noon.Add(test.after), DefaultBackOff)
 				g.Expect(plan.end).To(BeNil(), "it is written already")
-				g.Expect(plan.requeueAfter).To(Equal(test.wake))
-				g.Expect(plan.apply != nil).To(Equal(test.goes))
-				if test.goes {
+				g.Expect(plan.requeueAfter).To(Equal(test.requeue))
+				g.Expect(plan.apply != nil).To(Equal(test.expires))
+				if test.expires {
 					next := plan.apply.Spec
 					g.Expect(attempted{next.Attempt, next.Restarts, next.Suspend}).To(Equal(attempted{2, 1, true}))
 				}

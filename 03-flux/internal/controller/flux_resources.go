@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -20,10 +21,10 @@ const (
 	defaultStartupTimeout = 300
 )
 
-// maxCores is the most that a FluxSetup can give to a rank.
+// maxCores is the maximum that the API accepts in a FluxSetup.
 const maxCores = 100_000
 
-// firstSetup is the FluxSetup that a Flux starts with: its spec, with every default filled in.
+// firstSetup is the FluxSetup of the first attempt: the spec of the Flux, with every default filled in.
 func firstSetup(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 	spec := flux.Spec.DeepCopy()
 	size := cmp.Or(spec.Size, 1)
@@ -51,13 +52,13 @@ func firstSetup(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 	return setup
 }
 
-// nextSetup is the existing FluxSetup, made to follow its Flux. What was resolved when it was made stays as it is, so
-// that an operator that resolves it in another way is not in conflict with a FluxSetup that an older one has made.
+// nextSetup is the existing FluxSetup, updated from its Flux. Values that were resolved when it was created stay as
+// they are. So a new version of the operator, which may resolve them differently, does not conflict with an existing
+// FluxSetup.
 func nextSetup(flux *v1alpha1.Flux, live *v1alpha1.FluxSetup) *v1alpha1.FluxSetup {
 	setup := &v1alpha1.FluxSetup{
-		// The uid keeps what is written from falling on another object that has got the name since. The resourceVersion
-		// keeps what was decided on an older state, perhaps by a replica that is not the leader any more, from undoing
-		// what was written after it.
+		// The uid prevents a write to another object that has the same name. The resourceVersion prevents a decision on
+		// an older state, perhaps by a replica that is no longer the leader, from undoing a later write.
 		ObjectMeta: metav1.ObjectMeta{Name: live.Name, Namespace: live.Namespace, UID: live.UID, ResourceVersion: live.ResourceVersion},
 		Spec:       *live.Spec.DeepCopy(),
 	}
@@ -66,19 +67,19 @@ func nextSetup(flux *v1alpha1.Flux, live *v1alpha1.FluxSetup) *v1alpha1.FluxSetu
 	return setup
 }
 
-// follow copies the fields of a Flux that can be changed, and makes the Flux the owner: the garbage collector deletes
-// the FluxSetup with it, and an event of the FluxSetup triggers a reconciliation of the Flux.
+// follow copies the mutable fields of a Flux, and makes the Flux the owner: the garbage collector deletes the FluxSetup
+// with it, and an event of the FluxSetup triggers a reconciliation of the Flux.
 func follow(setup *v1alpha1.FluxSetup, flux *v1alpha1.Flux) {
 	setup.OwnerReferences = []metav1.OwnerReference{
-		*metav1.NewControllerRef(flux, v1alpha1.GroupVersion.WithKind("Flux")),
+		*metav1.NewControllerRef(flux, v1alpha1.SchemeGroupVersion.WithKind("Flux")),
 	}
 	setup.Spec.Suspend = flux.Spec.Suspend
 	setup.Spec.StartupTimeoutSeconds = cmp.Or(flux.Spec.StartupTimeoutSeconds, defaultStartupTimeout)
 	setup.Spec.ActiveDeadlineSeconds = flux.Spec.ActiveDeadlineSeconds
 }
 
-// coresPerRank is how many cores Flux gives out on each rank. They are declared, not found, so they must be
-// enough for the tasks, or the job pends for ever; more do no harm.
+// coresPerRank is how many cores Flux gives out on each rank. They are declared, not discovered. So they must be enough
+// for the tasks: otherwise the job stays pending forever. A higher number has no effect.
 func coresPerRank(mode v1alpha1.Mode, tasks, minSize int32, resources corev1.ResourceRequirements) int32 {
 	cores := int32(1)
 	if mode == v1alpha1.ModeSubmit {
@@ -92,7 +93,7 @@ func coresPerRank(mode v1alpha1.Mode, tasks, minSize int32, resources corev1.Res
 	return max(cores, int32(min(cpu.Value(), maxCores)))
 }
 
-// resolveTemplate fills in the security contexts.
+// resolveTemplate sets the default security contexts.
 func resolveTemplate(given *v1alpha1.PodTemplate) v1alpha1.PodTemplate {
 	template := ptr.Deref(given, v1alpha1.PodTemplate{})
 	if template.SecurityContext == nil {
@@ -120,26 +121,36 @@ func resolveBroker(given *v1alpha1.Broker) v1alpha1.Broker {
 	return broker
 }
 
-// fluxSetupConfiguration is the apply configuration of all that the Flux controller owns of a FluxSetup. It is
-// written by hand around the typed spec: what controller-gen makes is 3,400 lines for this one place, and would have
-// to be filled field by field, where a field that is new in PodTemplate could be forgotten. An unstructured one
-// would have the manager's client watch all FluxSetups a second time. The typed spec says no more than what is
-// meant: each field that is encoded is owned by the Flux controller. Launch is not, and is nil.
+// fluxSetupConfiguration is the apply configuration of all fields of a FluxSetup that the Flux controller owns. It is
+// written by hand around the typed spec, for three reasons. controller-gen would generate 3,400 lines for this one
+// place. A generated configuration is filled field by field, so a new field of PodTemplate could be forgotten. With an
+// unstructured object, the manager's client would watch all FluxSetups a second time. The typed spec encodes only the
+// fields that the Flux controller owns: Launch is not one of them, and is nil.
 type fluxSetupConfiguration struct {
 	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
 	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 
 	Spec v1alpha1.FluxSetupSpec `json:"spec"`
-	// Status is not sent: it comes with the API server's response.
-	Status *v1alpha1.FluxSetupStatus `json:"status,omitempty"`
 }
 
-// IsApplyConfiguration marks it as one.
+// IsApplyConfiguration implements runtime.ApplyConfiguration.
 func (*fluxSetupConfiguration) IsApplyConfiguration() {}
+
+// WithUID implements configuration, with WithResourceVersion, in the same way as generated configurations.
+func (c *fluxSetupConfiguration) WithUID(uid types.UID) *fluxSetupConfiguration {
+	c.ObjectMetaApplyConfiguration.WithUID(uid)
+	return c
+}
+
+// WithResourceVersion implements configuration.
+func (c *fluxSetupConfiguration) WithResourceVersion(version string) *fluxSetupConfiguration {
+	c.ObjectMetaApplyConfiguration.WithResourceVersion(version)
+	return c
+}
 
 func configurationOf(setup *v1alpha1.FluxSetup) *fluxSetupConfiguration {
 	configuration := &fluxSetupConfiguration{
-		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("FluxSetup"),
+		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).WithKind("FluxSetup"),
 		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(setup.Name).WithNamespace(setup.Namespace),
 		Spec:                         *setup.Spec.DeepCopy(),
 	}
@@ -155,16 +166,4 @@ func configurationOf(setup *v1alpha1.FluxSetup) *fluxSetupConfiguration {
 			WithController(ptr.Deref(owner.Controller, false)).WithBlockOwnerDeletion(ptr.Deref(owner.BlockOwnerDeletion, false)))
 	}
 	return configuration
-}
-
-// response is the FluxSetup as it is now: Apply leaves the API server's response in the configuration.
-func (c *fluxSetupConfiguration) response() *v1alpha1.FluxSetup {
-	return &v1alpha1.FluxSetup{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: ptr.Deref(c.Name, ""), Namespace: ptr.Deref(c.Namespace, ""), UID: ptr.Deref(c.UID, ""),
-			Generation: ptr.Deref(c.Generation, 0),
-		},
-		Spec:   c.Spec,
-		Status: ptr.Deref(c.Status, v1alpha1.FluxSetupStatus{}),
-	}
 }

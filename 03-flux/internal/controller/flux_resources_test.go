@@ -20,7 +20,7 @@ func fluxWith(spec v1alpha1.FluxSpec) *v1alpha1.Flux {
 	}
 }
 
-func TestFirstSetupLeavesNothingToGuess(t *testing.T) {
+func TestFirstSetupResolvesAllDefaults(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	flux := fluxWith(v1alpha1.FluxSpec{Image: "img", Command: []string{"a", "", "$b"}})
@@ -46,10 +46,10 @@ func TestFirstSetupLeavesNothingToGuess(t *testing.T) {
 	g.Expect(setup.Namespace).To(Equal("ns"))
 	g.Expect(metav1.IsControlledBy(setup, flux)).To(BeTrue())
 	g.Expect(*metav1.GetControllerOf(setup).BlockOwnerDeletion).To(BeTrue())
-	g.Expect(flux.Spec).To(Equal(v1alpha1.FluxSpec{Image: "img", Command: []string{"a", "", "$b"}}), "the cache's own object is not touched")
+	g.Expect(flux.Spec).To(Equal(v1alpha1.FluxSpec{Image: "img", Command: []string{"a", "", "$b"}}), "the object in the cache is not changed")
 }
 
-func TestFirstSetupTakesOverWhatIsGiven(t *testing.T) {
+func TestFirstSetupCopiesTheSpec(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	given := v1alpha1.FluxSpec{
@@ -68,10 +68,10 @@ func TestFirstSetupTakesOverWhatIsGiven(t *testing.T) {
 	g.Expect(spec.MinSize).To(Equal(int32(3)))
 	g.Expect(spec.Mode).To(Equal(v1alpha1.ModeLauncher))
 	g.Expect(spec.Resources).To(Equal(*given.Resources))
-	g.Expect(spec.Template.ContainerSecurityContext).To(Equal(given.Template.ContainerSecurityContext), "one that is given is not mixed with ours")
+	g.Expect(spec.Template.ContainerSecurityContext).To(Equal(given.Template.ContainerSecurityContext), "a given security context is not merged with the default")
 	spec.Template.SecurityContext, spec.Template.ContainerSecurityContext = nil, given.Template.ContainerSecurityContext
 	g.Expect(spec.Template).To(Equal(*given.Template))
-	g.Expect(spec.Broker).To(Equal(*given.Broker), "a log level of 0 is one")
+	g.Expect(spec.Broker).To(Equal(*given.Broker), "a log level of 0 is kept")
 	g.Expect(spec.Suspend).To(BeTrue())
 	g.Expect(spec.StartupTimeoutSeconds).To(Equal(int32(7)))
 	g.Expect(*spec.ActiveDeadlineSeconds).To(Equal(int64(9)))
@@ -129,10 +129,10 @@ func TestCoresPerRank(t *testing.T) {
 	}
 }
 
-// The constants of this package and the defaults of the CRD say the same.
-func TestDefaultsAreThoseOfTheServer(t *testing.T) {
+// The constants of this package must match the defaults of the CRD.
+func TestDefaultsMatchTheCRD(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	bare := &v1alpha1.Flux{
 		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace},
 		Spec:       v1alpha1.FluxSpec{Image: "img", Command: []string{"a"}},
@@ -156,13 +156,13 @@ func TestNextSetupKeepsWhatWasResolved(t *testing.T) {
 	flux.Spec.Suspend, flux.Spec.StartupTimeoutSeconds, flux.Spec.ActiveDeadlineSeconds = true, 8, new(int64(9))
 
 	next := nextSetup(flux, live)
-	g.Expect(next.UID).To(Equal(types.UID("setup-uid")), "it falls on no other object")
-	g.Expect(next.ResourceVersion).To(Equal("7"), "nor on a newer state of this one")
+	g.Expect(next.UID).To(Equal(types.UID("setup-uid")), "the write is bound to this object")
+	g.Expect(next.ResourceVersion).To(Equal("7"), "and to this state of it")
 	g.Expect(next.Spec.Launch).To(BeNil())
 	want := before.Spec.DeepCopy()
 	want.Launch, want.Suspend, want.StartupTimeoutSeconds, want.ActiveDeadlineSeconds = nil, true, 8, new(int64(9))
 	g.Expect(next.Spec).To(Equal(*want))
-	g.Expect(live).To(Equal(before), "the cache's own object is not touched")
+	g.Expect(live).To(Equal(before), "the object in the cache is not changed")
 }
 
 func TestConfigurationNamesWhatIsOurs(t *testing.T) {

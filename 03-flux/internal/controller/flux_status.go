@@ -13,22 +13,22 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// fluxObservation is what one reconciliation of a Flux observed. It is all that the status is computed from.
+// fluxObservation is what one reconciliation of a Flux observed. The status is computed from it alone.
 type fluxObservation struct {
-	// plan is what was to be done, with the reason if there can be no FluxSetup and with the end of the Flux.
+	// plan is what the reconciliation decided to do, including an obstacle and the end of the Flux.
 	plan
-	// now is when it was observed.
+	// now is the time of the observation.
 	now time.Time
-	// setup is the FluxSetup of the Flux, as it is after this reconciliation; nil if there is none.
+	// setup is the FluxSetup of the Flux after this reconciliation; nil if there is none.
 	setup *v1alpha1.FluxSetup
-	// unread: a read has failed, so that nothing is known but the failure.
+	// unread: a read failed, so that only the failure is known.
 	unread bool
-	// failure is why the FluxSetup could not be applied, or not be read; nil if it could.
+	// failure is why the FluxSetup could not be applied or read; nil if there was no failure.
 	failure *failure
 }
 
-// fluxStatus is the status that the observation amounts to. What it takes from the old status is what must not change
-// any more: the end, and the cause of a restart that is still under way.
+// fluxStatus computes the status from the observation. It keeps only those parts of the old status that must not change
+// any more: the end, and the cause of a restart that has not reached its quorum.
 func fluxStatus(flux *v1alpha1.Flux, observed fluxObservation) v1alpha1.FluxStatus {
 	now := metav1.NewTime(observed.now)
 	status := *flux.Status.DeepCopy()
@@ -59,13 +59,30 @@ func fluxStatus(flux *v1alpha1.Flux, observed fluxObservation) v1alpha1.FluxStat
 		set(metav1.Condition{Type: end.condition, Status: metav1.ConditionTrue, Reason: end.reason, Message: end.message})
 		status.ExitCode = end.exitCode
 	}
-	for i := range status.Conditions {
-		status.Conditions[i].ObservedGeneration = flux.Generation
-	}
+	observeGeneration(status.Conditions, flux.Generation, v1alpha1.ConditionSetupReady, v1alpha1.ConditionRunning,
+		v1alpha1.ConditionSuspended, v1alpha1.ConditionRestarting, v1alpha1.ConditionComplete, v1alpha1.ConditionFailed)
 	return status
 }
 
-// setNumbers copies what the FluxSetup says in numbers. If it was deleted, what it said last stays.
+// deletedStatus is the status of a Flux that is being deleted and that another controller's finalizer keeps. Nothing
+// else of it changes any more.
+func deletedStatus(flux *v1alpha1.Flux, failure *failure, now time.Time) v1alpha1.FluxStatus {
+	status := *flux.Status.DeepCopy()
+	status.ObservedGeneration, status.ReadyRanks = flux.Generation, 0
+	running := metav1.Condition{
+		Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeleting,
+		Message: "the Flux is being deleted: its brokers are terminated, none starts again, and another controller's finalizer blocks the deletion",
+	}
+	if failure != nil {
+		running.Status = conditionOf(status.Conditions, v1alpha1.ConditionRunning).Status
+		running.Reason, running.Message = failure.reason, "the work cannot be terminated: "+failure.message
+	}
+	running.ObservedGeneration, running.LastTransitionTime = flux.Generation, metav1.NewTime(now)
+	setCondition(&status.Conditions, running)
+	return status
+}
+
+// setNumbers copies numbers from the FluxSetup. If it was deleted, the last numbers stay.
 func setNumbers(status *v1alpha1.FluxStatus, observed fluxObservation) {
 	status.ReadyRanks = 0
 	if setup := observed.setup; setup != nil {
@@ -85,75 +102,79 @@ func setNumbers(status *v1alpha1.FluxStatus, observed fluxObservation) {
 	}
 }
 
-// onlyReadiness tells whether nothing but the number of ready ranks differs.
+// onlyReadiness reports whether nothing but the number of ready ranks differs.
 func onlyReadiness(status, before v1alpha1.FluxStatus) bool {
 	status.ReadyRanks = before.ReadyRanks
 	return apiequality.Semantic.DeepEqual(status, before)
 }
 
-// setupReadyCondition decides the condition SetupReady: what the FluxSetup says of Accepted and Configured.
+// setupReadyCondition computes the condition SetupReady from Accepted and Configured of the FluxSetup.
 func setupReadyCondition(observed fluxObservation) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionSetupReady, Status: metav1.ConditionFalse}
 	switch setup := observed.setup; {
-	// 1. It could not be read, or not be applied.
+	// 1. The FluxSetup could not be read or applied.
 	case observed.failure != nil:
 		ready.Reason, ready.Message = observed.failure.reason, observed.failure.message
-	// 2. There is none, and cannot be one now.
+	// 2. The FluxSetup is being deleted, and its running Job cannot be deleted.
+	case setup != nil && !setup.DeletionTimestamp.IsZero() && needsAttention(conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)):
+		configured := conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)
+		ready.Reason, ready.Message = configured.Reason, configured.Message
+	// 3. There is no FluxSetup, and an obstacle prevents one.
 	case observed.obstacle != nil:
 		ready.Reason, ready.Message = observed.obstacle.reason, observed.obstacle.message
 	case setup == nil:
 		ready.Reason, ready.Message = v1alpha1.ReasonStarting, "there is no FluxSetup yet"
-	// 3. No brokers are desired.
+	// 4. The Flux is suspended: no brokers are desired.
 	case setup.Spec.Suspend && cleared(setup):
-		ready.Reason, ready.Message = v1alpha1.ReasonSuspended, "suspended: nothing is left"
+		ready.Reason, ready.Message = v1alpha1.ReasonSuspended, "suspended: all dependents are deleted"
 	case setup.Spec.Suspend && current(setup) && needsAttention(conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)):
-		said := conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)
-		ready.Reason, ready.Message = said.Reason, said.Message
+		configured := conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)
+		ready.Reason, ready.Message = configured.Reason, configured.Message
 	case setup.Spec.Suspend:
-		ready.Reason, ready.Message = v1alpha1.ReasonSuspending, "waiting for all pods to end"
-	// 4. It was not reconciled yet, or speaks of an earlier attempt.
+		ready.Reason, ready.Message = v1alpha1.ReasonSuspending, "waiting for all pods to terminate"
+	// 5. The FluxSetup was not reconciled yet, or its status is about an earlier attempt.
 	case !current(setup):
 		ready.Reason, ready.Message = v1alpha1.ReasonStarting, fmt.Sprintf("attempt %d starts", setup.Spec.Attempt)
-	// 5. It speaks for itself.
+	// 6. The status of the FluxSetup is up to date.
 	default:
-		said := firstNotTrue(setup.Status.Conditions, v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured)
-		ready.Status, ready.Reason, ready.Message = said.Status, said.Reason, said.Message
+		first := firstNotTrue(setup.Status.Conditions, v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured)
+		ready.Status, ready.Reason, ready.Message = first.Status, first.Reason, first.Message
 	}
 	return ready
 }
 
-// firstNotTrue is the first of the conditions that is not True, or else the last. One that is not there yet is
-// False, with the reason Starting.
+// firstNotTrue is the first of the conditions that is not True, or else the last one. A missing condition is False with
+// the reason Starting.
 func firstNotTrue(conditions []metav1.Condition, conditionTypes ...string) metav1.Condition {
-	var said metav1.Condition
+	var found metav1.Condition
 	for _, conditionType := range conditionTypes {
-		said = ptr.Deref(apimeta.FindStatusCondition(conditions, conditionType), metav1.Condition{
+		found = ptr.Deref(apimeta.FindStatusCondition(conditions, conditionType), metav1.Condition{
 			Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStarting, Message: "it has just begun",
 		})
-		if said.Status != metav1.ConditionTrue {
+		if found.Status != metav1.ConditionTrue {
 			break
 		}
 	}
-	return said
+	return found
 }
 
-// cleared tells whether a suspended FluxSetup has nothing left: no pod, and no object.
+// cleared reports whether a suspended FluxSetup has neither pods nor other dependents left.
 func cleared(setup *v1alpha1.FluxSetup) bool {
 	configured := conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured)
 	return current(setup) && configured.Status == metav1.ConditionFalse && configured.Reason == v1alpha1.ReasonSuspended
 }
 
-// runningCondition decides the condition Running. Its reason, if it is False, is what a user waits for.
+// runningCondition computes the condition Running. If it is False, its reason is what the user waits for.
 func runningCondition(observed fluxObservation, ready, restarting metav1.Condition) metav1.Condition {
 	running := metav1.Condition{Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse}
 	switch setup := observed.setup; {
 	case observed.end != nil:
-		running.Reason, running.Message = v1alpha1.ReasonFinished, "the work is over"
+		running.Reason, running.Message = v1alpha1.ReasonFinished, "the work has ended"
 	case setup == nil || setup.Spec.Suspend:
 		running.Reason, running.Message = ready.Reason, ready.Message
 	case quorum(setup):
 		running.Status = metav1.ConditionTrue
-		running.Reason, running.Message = v1alpha1.ReasonQuorumReached, "enough brokers have found each other, and the command runs"
+		running.Reason, running.Message = v1alpha1.ReasonQuorumReached, "enough brokers are connected, and the command runs"
 	case needsAttention(ready):
 		running.Reason, running.Message = ready.Reason, ready.Message
 	case observed.backOff > 0:
@@ -164,26 +185,26 @@ func runningCondition(observed fluxObservation, ready, restarting metav1.Conditi
 	case ready.Status != metav1.ConditionTrue:
 		running.Reason, running.Message = ready.Reason, ready.Message
 	default:
-		said := firstNotTrue(setup.Status.Conditions, v1alpha1.ConditionQuorumReached)
-		running.Reason, running.Message = said.Reason, said.Message
+		first := firstNotTrue(setup.Status.Conditions, v1alpha1.ConditionQuorumReached)
+		running.Reason, running.Message = first.Reason, first.Message
 	}
 	return running
 }
 
-// quorum tells whether the command of the present attempt runs.
+// quorum reports whether the command of the current attempt runs.
 func quorum(setup *v1alpha1.FluxSetup) bool {
 	return current(setup) && failedCondition(setup) == nil &&
 		apimeta.IsStatusConditionTrue(setup.Status.Conditions, v1alpha1.ConditionQuorumReached)
 }
 
-// suspendedCondition decides the condition Suspended.
+// suspendedCondition computes the condition Suspended.
 func suspendedCondition(flux *v1alpha1.Flux, observed fluxObservation, ready metav1.Condition) metav1.Condition {
 	suspended := metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse}
 	switch {
 	case !flux.Spec.Suspend:
 		suspended.Reason, suspended.Message = v1alpha1.ReasonNotSuspended, "suspend is not set"
 	case observed.end != nil:
-		suspended.Reason, suspended.Message = v1alpha1.ReasonFinished, "the work is over"
+		suspended.Reason, suspended.Message = v1alpha1.ReasonFinished, "the work has ended"
 	case ready.Reason == v1alpha1.ReasonSuspended:
 		suspended.Status = metav1.ConditionTrue
 		suspended.Reason, suspended.Message = ready.Reason, ready.Message
@@ -193,8 +214,8 @@ func suspendedCondition(flux *v1alpha1.Flux, observed fluxObservation, ready met
 	return suspended
 }
 
-// restartingCondition decides the condition Restarting. It keeps its message until the next quorum: the FluxSetup does
-// not name the failure any more once the next attempt has started.
+// restartingCondition computes the condition Restarting. It keeps its message until the next quorum, because the
+// FluxSetup no longer reports the failure once the next attempt has started.
 func restartingCondition(flux *v1alpha1.Flux, observed fluxObservation) metav1.Condition {
 	restarting := metav1.Condition{
 		Type: v1alpha1.ConditionRestarting, Status: metav1.ConditionFalse,
@@ -225,21 +246,25 @@ func restartingCondition(flux *v1alpha1.Flux, observed fluxObservation) metav1.C
 	return restarting
 }
 
-// fluxTransitions are the changes from one status to the next that are worth an Event. What every Flux goes through
-// before its work begins is a condition, but not an Event.
-func fluxTransitions(before, after v1alpha1.FluxStatus) []transition {
+// transitions are the changes from one status to the next that are worth an Event. The steps before the work begins are
+// the same for every Flux: they are conditions, but not Events.
+func transitions(before, after v1alpha1.FluxStatus) []transition {
 	var all []transition
 	was := func(conditionType string) metav1.Condition { return conditionOf(before.Conditions, conditionType) }
 	is := func(conditionType string) metav1.Condition { return conditionOf(after.Conditions, conditionType) }
 	if ready := is(v1alpha1.ConditionSetupReady); needsAttention(ready) && ready.Reason != was(v1alpha1.ConditionSetupReady).Reason {
-		all = append(all, transition{corev1.EventTypeWarning, ready.Reason, ready.Message})
+		all = append(all, transition{corev1.EventTypeWarning, ready})
 	}
 	if after.Restarts > before.Restarts {
-		all = append(all, transition{corev1.EventTypeWarning, v1alpha1.ReasonRestarting, is(v1alpha1.ConditionRestarting).Message})
+		restarting := is(v1alpha1.ConditionRestarting)
+		restarting.Reason = v1alpha1.ReasonRestarting
+		all = append(all, transition{corev1.EventTypeWarning, restarting})
 	}
 	began := func(conditionType, eventType, reason string) {
 		if is(conditionType).Status == metav1.ConditionTrue && was(conditionType).Status != metav1.ConditionTrue {
-			all = append(all, transition{eventType, reason, is(conditionType).Message})
+			condition := is(conditionType)
+			condition.Reason = reason
+			all = append(all, transition{eventType, condition})
 		}
 	}
 	began(v1alpha1.ConditionRunning, corev1.EventTypeNormal, v1alpha1.ConditionRunning)
@@ -247,13 +272,4 @@ func fluxTransitions(before, after v1alpha1.FluxStatus) []transition {
 	began(v1alpha1.ConditionComplete, corev1.EventTypeNormal, is(v1alpha1.ConditionComplete).Reason)
 	began(v1alpha1.ConditionFailed, corev1.EventTypeWarning, is(v1alpha1.ConditionFailed).Reason)
 	return all
-}
-
-// needsAttention tells what a user should look at from what passes by itself.
-func needsAttention(ready metav1.Condition) bool {
-	switch ready.Reason {
-	case v1alpha1.ReasonNameConflict, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonAPIError, v1alpha1.ReasonConfigLost:
-		return ready.Status != metav1.ConditionTrue
-	}
-	return false
 }

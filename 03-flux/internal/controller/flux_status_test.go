@@ -10,20 +10,20 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// told is what the four conditions that are always there amount to: a reason each, with a + if it is True.
-type told struct{ ready, running, suspended, restarting string }
+// conditionReasons are the reasons of the four conditions that always exist, with a + if the condition is True.
+type conditionReasons struct{ ready, running, suspended, restarting string }
 
-func tell(status v1alpha1.FluxStatus) told {
-	say := func(kind string) string {
+func reasonsOf(status v1alpha1.FluxStatus) conditionReasons {
+	reason := func(kind string) string {
 		condition := conditionOf(status.Conditions, kind)
 		if condition.Status == metav1.ConditionTrue {
 			return "+" + condition.Reason
 		}
 		return condition.Reason
 	}
-	return told{
-		say(v1alpha1.ConditionSetupReady), say(v1alpha1.ConditionRunning),
-		say(v1alpha1.ConditionSuspended), say(v1alpha1.ConditionRestarting),
+	return conditionReasons{
+		reason(v1alpha1.ConditionSetupReady), reason(v1alpha1.ConditionRunning),
+		reason(v1alpha1.ConditionSuspended), reason(v1alpha1.ConditionRestarting),
 	}
 }
 
@@ -33,83 +33,83 @@ func TestConditions(t *testing.T) {
 	flux := func(change ...func(*v1alpha1.FluxSpec)) *v1alpha1.Flux {
 		return fluxWith(jobSpec(append(change, withRestarts(5))...))
 	}
-	older := func(say func(*v1alpha1.FluxSetupStatus)) func(*v1alpha1.FluxSetupStatus) {
-		return func(status *v1alpha1.FluxSetupStatus) { say(status); status.Attempt-- }
+	older := func(report func(*v1alpha1.FluxSetupStatus)) func(*v1alpha1.FluxSetupStatus) {
+		return func(status *v1alpha1.FluxSetupStatus) { report(status); status.Attempt-- }
 	}
-	says := func(kind, reason string) func(*v1alpha1.FluxSetupStatus) {
+	notTrue := func(kind, reason string) func(*v1alpha1.FluxSetupStatus) {
 		return func(status *v1alpha1.FluxSetupStatus) {
-			saysConfigured(status)
-			saysThat(status, kind, false, reason, "why")
+			setConfigured(status)
+			setSetupCondition(status, kind, false, reason, "why")
 		}
 	}
 	silent := func(status *v1alpha1.FluxSetupStatus) { status.Attempt = 0 }
 	for name, test := range map[string]struct {
 		flux     *v1alpha1.Flux
 		restarts int32
-		says     func(*v1alpha1.FluxSetupStatus) // nil: there is no FluxSetup
+		report   func(*v1alpha1.FluxSetupStatus) // nil: there is no FluxSetup
 		failure  *failure
-		want     told
+		want     conditionReasons
 	}{
 		"just made": {flux(), 0, silent, nil,
-			told{"Starting", "Starting", "NotSuspended", "NotRestarting"}},
+			conditionReasons{"Starting", "Starting", "NotSuspended", "NotRestarting"}},
 		"accepted, and no more": {flux(), 0, func(s *v1alpha1.FluxSetupStatus) {
-			saysThat(s, v1alpha1.ConditionAccepted, true, v1alpha1.ReasonOwned, "")
+			setSetupCondition(s, v1alpha1.ConditionAccepted, true, v1alpha1.ReasonOwned, "")
 		}, nil,
-			told{"Starting", "Starting", "NotSuspended", "NotRestarting"}},
-		"not accepted": {flux(), 0, says(v1alpha1.ConditionAccepted, v1alpha1.ReasonNotOwned), nil,
-			told{"NotOwned", "NotOwned", "NotSuspended", "NotRestarting"}},
-		"a name taken": {flux(), 0, says(v1alpha1.ConditionConfigured, v1alpha1.ReasonNameConflict), nil,
-			told{"NameConflict", "NameConflict", "NotSuspended", "NotRestarting"}},
-		"old pods": {flux(), 0, says(v1alpha1.ConditionConfigured, v1alpha1.ReasonWaitingForPods), nil,
-			told{"WaitingForPods", "WaitingForPods", "NotSuspended", "NotRestarting"}},
-		"configured": {flux(), 0, saysConfigured, nil,
-			told{"+Configured", "Starting", "NotSuspended", "NotRestarting"}},
-		"no image": {flux(), 0, says(v1alpha1.ConditionQuorumReached, v1alpha1.ReasonImageNotPulled), nil,
-			told{"+Configured", "ImageNotPulled", "NotSuspended", "NotRestarting"}},
-		"running": {flux(), 0, saysRunning, nil,
-			told{"+Configured", "+QuorumReached", "NotSuspended", "NotRestarting"}},
-		"an older attempt ran": {flux(), 0, older(saysRunning), nil,
-			told{"Starting", "Starting", "NotSuspended", "NotRestarting"}},
-		"an older attempt failed": {flux(), 1, older(saysCommandFailed), nil,
-			told{"Starting", "Restarting", "NotSuspended", "+Restarting"}},
-		"restarted, and not yet reported": {flux(), 1, saysConfigured, nil,
-			told{"+Configured", "Restarting", "NotSuspended", "+Restarting"}},
-		"restarted, and runs": {flux(), 1, saysRunning, nil,
-			told{"+Configured", "+QuorumReached", "NotSuspended", "NotRestarting"}},
-		"restarted, and a name taken": {flux(), 1, says(v1alpha1.ConditionConfigured, v1alpha1.ReasonNameConflict), nil,
-			told{"NameConflict", "NameConflict", "NotSuspended", "+Restarting"}},
-		"to be suspended": {flux(isSuspended), 0, saysRunning, nil,
-			told{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
-		"suspending": {flux(isSuspended), 0, saysSuspending, nil,
-			told{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
-		"suspended": {flux(isSuspended), 0, saysNothingLeft, nil,
-			told{"Suspended", "Suspended", "+Suspended", "NotRestarting"}},
-		"suspended in an older attempt": {flux(isSuspended), 0, older(saysNothingLeft), nil,
-			told{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
-		"suspended with a restart to come": {flux(isSuspended), 1, older(saysCommandFailed), nil,
-			told{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
-		"a foreign FluxSetup": {flux(), 0, nil, &failure{reason: v1alpha1.ReasonNameConflict},
-			told{"NameConflict", "NameConflict", "NotSuspended", "NotRestarting"}},
-		"a foreign FluxSetup, suspended": {flux(isSuspended), 0, nil, &failure{reason: v1alpha1.ReasonNameConflict},
-			told{"NameConflict", "NameConflict", "Suspending", "NotRestarting"}},
-		"rejected, and it runs": {flux(), 0, saysRunning, &failure{reason: v1alpha1.ReasonApplyFailed},
-			told{"ApplyFailed", "+QuorumReached", "NotSuspended", "NotRestarting"}},
-		"rejected, and it starts": {flux(), 1, saysConfigured, &failure{reason: v1alpha1.ReasonApplyFailed},
-			told{"ApplyFailed", "ApplyFailed", "NotSuspended", "+Restarting"}},
+			conditionReasons{"Starting", "Starting", "NotSuspended", "NotRestarting"}},
+		"not accepted": {flux(), 0, notTrue(v1alpha1.ConditionAccepted, v1alpha1.ReasonNotOwned), nil,
+			conditionReasons{"NotOwned", "NotOwned", "NotSuspended", "NotRestarting"}},
+		"a name taken": {flux(), 0, notTrue(v1alpha1.ConditionConfigured, v1alpha1.ReasonNameConflict), nil,
+			conditionReasons{"NameConflict", "NameConflict", "NotSuspended", "NotRestarting"}},
+		"old pods": {flux(), 0, notTrue(v1alpha1.ConditionConfigured, v1alpha1.ReasonWaitingForPods), nil,
+			conditionReasons{"WaitingForPods", "WaitingForPods", "NotSuspended", "NotRestarting"}},
+		"configured": {flux(), 0, setConfigured, nil,
+			conditionReasons{"+Configured", "Starting", "NotSuspended", "NotRestarting"}},
+		"no image": {flux(), 0, notTrue(v1alpha1.ConditionQuorumReached, v1alpha1.ReasonImageNotPulled), nil,
+			conditionReasons{"+Configured", "ImageNotPulled", "NotSuspended", "NotRestarting"}},
+		"running": {flux(), 0, setRunning, nil,
+			conditionReasons{"+Configured", "+QuorumReached", "NotSuspended", "NotRestarting"}},
+		"an older attempt ran": {flux(), 0, older(setRunning), nil,
+			conditionReasons{"Starting", "Starting", "NotSuspended", "NotRestarting"}},
+		"an older attempt failed": {flux(), 1, older(setCommandFailed), nil,
+			conditionReasons{"Starting", "Restarting", "NotSuspended", "+Restarting"}},
+		"restarted, and not yet reported": {flux(), 1, setConfigured, nil,
+			conditionReasons{"+Configured", "Restarting", "NotSuspended", "+Restarting"}},
+		"restarted, and runs": {flux(), 1, setRunning, nil,
+			conditionReasons{"+Configured", "+QuorumReached", "NotSuspended", "NotRestarting"}},
+		"restarted, and a name taken": {flux(), 1, notTrue(v1alpha1.ConditionConfigured, v1alpha1.ReasonNameConflict), nil,
+			conditionReasons{"NameConflict", "NameConflict", "NotSuspended", "+Restarting"}},
+		"to be suspended": {flux(isSuspended), 0, setRunning, nil,
+			conditionReasons{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
+		"suspending": {flux(isSuspended), 0, setSuspending, nil,
+			conditionReasons{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
+		"suspended": {flux(isSuspended), 0, setCleared, nil,
+			conditionReasons{"Suspended", "Suspended", "+Suspended", "NotRestarting"}},
+		"suspended in an older attempt": {flux(isSuspended), 0, older(setCleared), nil,
+			conditionReasons{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
+		"suspended with a restart to come": {flux(isSuspended), 1, older(setCommandFailed), nil,
+			conditionReasons{"Suspending", "Suspending", "Suspending", "NotRestarting"}},
+		"a FluxSetup that is not owned": {flux(), 0, nil, &failure{reason: v1alpha1.ReasonNameConflict},
+			conditionReasons{"NameConflict", "NameConflict", "NotSuspended", "NotRestarting"}},
+		"a FluxSetup that is not owned, suspended": {flux(isSuspended), 0, nil, &failure{reason: v1alpha1.ReasonNameConflict},
+			conditionReasons{"NameConflict", "NameConflict", "Suspending", "NotRestarting"}},
+		"rejected, and it runs": {flux(), 0, setRunning, &failure{reason: v1alpha1.ReasonApplyFailed},
+			conditionReasons{"ApplyFailed", "+QuorumReached", "NotSuspended", "NotRestarting"}},
+		"rejected, and it starts": {flux(), 1, setConfigured, &failure{reason: v1alpha1.ReasonApplyFailed},
+			conditionReasons{"ApplyFailed", "ApplyFailed", "NotSuspended", "+Restarting"}},
 		"no connection": {flux(), 0, nil, &failure{reason: v1alpha1.ReasonAPIError},
-			told{"APIError", "APIError", "NotSuspended", "NotRestarting"}},
-		"no connection, and it runs": {flux(), 0, saysRunning, &failure{reason: v1alpha1.ReasonAPIError},
-			told{"APIError", "+QuorumReached", "NotSuspended", "NotRestarting"}},
+			conditionReasons{"APIError", "APIError", "NotSuspended", "NotRestarting"}},
+		"no connection, and it runs": {flux(), 0, setRunning, &failure{reason: v1alpha1.ReasonAPIError},
+			conditionReasons{"APIError", "+QuorumReached", "NotSuspended", "NotRestarting"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			observed := fluxObservation{now: noon, failure: test.failure}
-			if test.says != nil {
-				observed.setup = setupSaying(test.flux, 2, test.restarts, test.says)
+			if test.report != nil {
+				observed.setup = setupInAttempt(test.flux, 2, test.restarts, test.report)
 			}
 			status := fluxStatus(test.flux, observed)
-			g.Expect(tell(status)).To(Equal(test.want))
+			g.Expect(reasonsOf(status)).To(Equal(test.want))
 			g.Expect(status.Conditions).To(HaveLen(4), "Complete and Failed are not there until they are True")
 			for _, condition := range status.Conditions {
 				g.Expect(condition.ObservedGeneration).To(Equal(int64(1)))
@@ -128,14 +128,14 @@ func TestRestartingKeepsItsCauseUntilTheQuorum(t *testing.T) {
 		flux.Status = fluxStatus(flux, fluxObservation{setup: setup, now: noon})
 		return conditionOf(flux.Status.Conditions, v1alpha1.ConditionRestarting)
 	}
-	failedBefore := setupSaying(flux, 2, 1, saysCommandFailed)
+	failedBefore := setupInAttempt(flux, 2, 1, setCommandFailed)
 	failedBefore.Status.Attempt = 1
 	g.Expect(see(failedBefore).Message).To(Equal(cause))
-	g.Expect(see(setupSaying(flux, 2, 1, saysConfigured)).Message).To(Equal(cause), "the FluxSetup says it no more")
-	g.Expect(see(setupSaying(flux, 2, 1, saysRunning)).Status).To(Equal(metav1.ConditionFalse))
-	g.Expect(see(setupSaying(flux, 2, 1, saysConfigured)).Status).To(Equal(metav1.ConditionFalse), "a restart is over with its quorum")
-	g.Expect(see(setupSaying(flux, 3, 1, saysConfigured)).Status).To(Equal(metav1.ConditionFalse), "a resumption is no restart")
-	g.Expect(see(setupSaying(flux, 4, 2, saysConfigured)).Message).To(Equal("restart 2 of 5"), "its cause was never seen")
+	g.Expect(see(setupInAttempt(flux, 2, 1, setConfigured)).Message).To(Equal(cause), "the FluxSetup no longer reports it")
+	g.Expect(see(setupInAttempt(flux, 2, 1, setRunning)).Status).To(Equal(metav1.ConditionFalse))
+	g.Expect(see(setupInAttempt(flux, 2, 1, setConfigured)).Status).To(Equal(metav1.ConditionFalse), "a restart ends with its quorum")
+	g.Expect(see(setupInAttempt(flux, 3, 1, setConfigured)).Status).To(Equal(metav1.ConditionFalse), "a resumption is no restart")
+	g.Expect(see(setupInAttempt(flux, 4, 2, setConfigured)).Message).To(Equal("restart 2 of 5"), "its cause was not observed")
 }
 
 func TestRestartThatWaitsForItsBackOff(t *testing.T) {
@@ -143,21 +143,21 @@ func TestRestartThatWaitsForItsBackOff(t *testing.T) {
 	g := NewWithT(t)
 	flux := fluxWith(jobSpec(withRestarts(5)))
 	status := fluxStatus(flux, fluxObservation{
-		setup: setupSaying(flux, 2, 1, saysCommandFailed), now: noon, plan: plan{backOff: 20 * time.Second},
+		setup: setupInAttempt(flux, 2, 1, setCommandFailed), now: noon, plan: plan{backOff: 20 * time.Second},
 	})
-	g.Expect(tell(status)).To(Equal(told{"+Configured", "Restarting", "NotSuspended", "+Restarting"}))
+	g.Expect(reasonsOf(status)).To(Equal(conditionReasons{"+Configured", "Restarting", "NotSuspended", "+Restarting"}))
 	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionRestarting).Message).To(
 		Equal("restart 2 of 5, because attempt 2 failed with CommandFailed: the command ended with 3"))
 	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionRunning).Message).To(ContainSubstring("20s"))
 	g.Expect(status.Restarts).To(Equal(int32(1)), "it has not been restarted yet")
 }
 
-// Nothing is known but that a read has failed: all else stays, and is not said of the present generation.
+// A read failed, so only the failure is known: all other conditions stay, and keep their observedGeneration.
 func TestStatusOfAFailedRead(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	flux := fluxWith(jobSpec())
-	flux.Status = fluxStatus(flux, fluxObservation{setup: setupSaying(flux, 1, 0, saysRunning), now: noon})
+	flux.Status = fluxStatus(flux, fluxObservation{setup: setupInAttempt(flux, 1, 0, setRunning), now: noon})
 	before := flux.Status.DeepCopy()
 	flux.Generation = 2
 	status := fluxStatus(flux, fluxObservation{unread: true, now: noon.Add(time.Hour), failure: &failure{reason: v1alpha1.ReasonAPIError, message: "why"}})
@@ -173,25 +173,25 @@ func TestStatusNumbers(t *testing.T) {
 	launch := func(attempt int32) *v1alpha1.Launch {
 		return &v1alpha1.Launch{Attempt: attempt, Time: metav1.NewTime(noon)}
 	}
-	three := func(status *v1alpha1.FluxSetupStatus) { saysConfigured(status); status.ReadyRanks = 3 }
+	three := func(status *v1alpha1.FluxSetupStatus) { setConfigured(status); status.ReadyRanks = 3 }
 	for name, test := range map[string]struct {
-		says     func(*v1alpha1.FluxSetupStatus)
+		report   func(*v1alpha1.FluxSetupStatus)
 		launch   *v1alpha1.Launch
 		end      *ending
 		ready    int32
 		exitCode *int32
 		started  bool
 	}{
-		"not launched":              {says: func(s *v1alpha1.FluxSetupStatus) { s.Attempt = 1 }, ready: 0},
-		"launched, and not told of": {says: func(s *v1alpha1.FluxSetupStatus) { s.Attempt = 1 }, launch: launch(2), ready: 0},
-		"launched":                  {says: saysConfigured, launch: launch(2), ready: 0, started: true},
-		"an older launch":           {says: saysConfigured, launch: launch(1), ready: 0},
-		"three of four":             {says: three, launch: launch(2), ready: 3, started: true},
-		"running":                   {says: saysRunning, launch: launch(2), ready: 4, started: true},
-		"older numbers":             {says: func(s *v1alpha1.FluxSetupStatus) { saysRunning(s); s.Attempt = 1 }, launch: launch(1), ready: 0},
-		"over": {says: saysSucceeded, launch: launch(2), started: true, ready: 0,
+		"not launched":           {report: func(s *v1alpha1.FluxSetupStatus) { s.Attempt = 1 }, ready: 0},
+		"launched, not reported": {report: func(s *v1alpha1.FluxSetupStatus) { s.Attempt = 1 }, launch: launch(2), ready: 0},
+		"launched":               {report: setConfigured, launch: launch(2), ready: 0, started: true},
+		"an older launch":        {report: setConfigured, launch: launch(1), ready: 0},
+		"three of four":          {report: three, launch: launch(2), ready: 3, started: true},
+		"running":                {report: setRunning, launch: launch(2), ready: 4, started: true},
+		"older numbers":          {report: func(s *v1alpha1.FluxSetupStatus) { setRunning(s); s.Attempt = 1 }, launch: launch(1), ready: 0},
+		"over": {report: setSucceeded, launch: launch(2), started: true, ready: 0,
 			end: &ending{condition: v1alpha1.ConditionComplete, reason: "x", exitCode: new(int32(0))}, exitCode: new(int32(0))},
-		"over without an exit code": {says: saysRunning, launch: launch(2), started: true, ready: 0,
+		"over without an exit code": {report: setRunning, launch: launch(2), started: true, ready: 0,
 			end: &ending{condition: v1alpha1.ConditionFailed, reason: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestStatusNumbers(t *testing.T) {
 			g := NewWithT(t)
 			flux := fluxWith(jobSpec())
 			flux.Status = v1alpha1.FluxStatus{ExitCode: new(int32(7)), StartTime: &metav1.Time{Time: noon.Add(-time.Hour)}}
-			setup := setupSaying(flux, 2, 1, test.says)
+			setup := setupInAttempt(flux, 2, 1, test.report)
 			setup.Spec.Launch = test.launch
 			status := fluxStatus(flux, fluxObservation{setup: setup, now: noon, plan: plan{end: test.end}})
 			g.Expect(status.ReadyRanks).To(Equal(test.ready))
@@ -212,27 +212,27 @@ func TestStatusNumbers(t *testing.T) {
 	}
 }
 
-func TestNothingOfTheEndChanges(t *testing.T) {
+func TestEndDoesNotChange(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	flux := fluxWith(jobSpec())
-	failed := setupSaying(flux, 1, 0, saysFailed(v1alpha1.ReasonImageNotPulled, "no image", nil))
+	failed := setupInAttempt(flux, 1, 0, setFailed(v1alpha1.ReasonImageNotPulled, "no image", nil))
 	flux.Status = fluxStatus(flux, fluxObservation{setup: failed, now: noon, plan: plan{end: endOf(flux, failed)}})
 	end := *flux.Status.DeepCopy()
-	g.Expect(tell(end)).To(Equal(told{"+Configured", "Finished", "NotSuspended", "NotRestarting"}))
+	g.Expect(reasonsOf(end)).To(Equal(conditionReasons{"+Configured", "Finished", "NotSuspended", "NotRestarting"}))
 
-	// Hours later, whatever there is then, only SetupReady and the generation follow.
+	// Hours later, whatever exists then, only SetupReady and observedGeneration change.
 	flux.Generation, flux.Spec.Suspend = 2, true
 	for name, observed := range map[string]fluxObservation{
-		"as it was":        {setup: failed},
-		"another attempt":  {setup: setupSaying(flux, 2, 1, saysRunning)},
-		"another end":      {setup: setupSaying(flux, 1, 0, saysSucceeded)},
-		"another failure":  {setup: setupSaying(flux, 1, 0, saysCommandFailed)},
-		"cleared away":     {setup: setupSaying(flux, 1, 0, saysNothingLeft)},
-		"gone, and noted":  {plan: plan{obstacle: &obstacle{reason: v1alpha1.ReasonSetupLost}}},
-		"gone, not how":    {},
-		"somebody's":       {plan: plan{obstacle: &obstacle{reason: v1alpha1.ReasonNameConflict}}},
-		"no more writable": {setup: failed, failure: &failure{reason: v1alpha1.ReasonApplyFailed}},
+		"as it was":          {setup: failed},
+		"another attempt":    {setup: setupInAttempt(flux, 2, 1, setRunning)},
+		"another end":        {setup: setupInAttempt(flux, 1, 0, setSucceeded)},
+		"another failure":    {setup: setupInAttempt(flux, 1, 0, setCommandFailed)},
+		"torn down":          {setup: setupInAttempt(flux, 1, 0, setCleared)},
+		"lost, reported":     {plan: plan{obstacle: &obstacle{reason: v1alpha1.ReasonSetupLost}}},
+		"lost, not reported": {},
+		"not owned":          {plan: plan{obstacle: &obstacle{reason: v1alpha1.ReasonNameConflict}}},
+		"not writable":       {setup: failed, failure: &failure{reason: v1alpha1.ReasonApplyFailed}},
 	} {
 		observed.now = noon.Add(time.Hour)
 		status := fluxStatus(flux, observed)
@@ -248,11 +248,25 @@ func TestNothingOfTheEndChanges(t *testing.T) {
 		g.Expect(status).To(Equal(end), name)
 	}
 
-	// The last words of the end itself may come late.
-	late := setupSaying(flux, 1, 0, saysFailed(v1alpha1.ReasonImageNotPulled, "no image; rank 0 said this", new(int32(143))))
+	// The output of the end may be reported late.
+	late := setupInAttempt(flux, 1, 0, setFailed(v1alpha1.ReasonImageNotPulled, "no image; rank 0 said this", new(int32(143))))
 	status := fluxStatus(flux, fluxObservation{setup: late, now: noon.Add(time.Hour)})
 	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionFailed).Message).To(HaveSuffix("rank 0 said this"))
 	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionFailed).LastTransitionTime.Time).To(Equal(noon))
 	g.Expect(*status.ExitCode).To(Equal(int32(143)))
 	g.Expect(status.CompletionTime.Time).To(Equal(noon))
+}
+
+// A condition of another controller says which generation that one has seen, not what this one has.
+func TestConditionsOfOthersStay(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	other := metav1.Condition{Type: "example.com/Other", Status: metav1.ConditionTrue, Reason: "Other", ObservedGeneration: 3}
+	flux := fluxWith(jobSpec())
+	flux.Status.Conditions = []metav1.Condition{other}
+	g.Expect(fluxStatus(flux, fluxObservation{now: noon}).Conditions).To(ContainElement(other))
+	setup := launchedSetup(fullFlux())
+	setup.Status.Conditions = append(setup.Status.Conditions, other)
+	status, _ := setupStatus(setup, setupObservation{now: noon})
+	g.Expect(status.Conditions).To(ContainElement(other))
 }

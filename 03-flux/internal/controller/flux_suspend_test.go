@@ -12,18 +12,18 @@ import (
 
 func TestSuspendBeforeTheStart(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	flux := w.create(isSuspended)
-	w.Expect(w.setup().Spec.Suspend).To(BeTrue(), "it is made so, and never runs")
+	w.Expect(w.setup().Spec.Suspend).To(BeTrue(), "it is created suspended, and never runs")
 	w.expect(flux, v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	w.Expect(w.recorded()).To(BeEmpty())
-	w.say(saysNothingLeft)
+	w.report(setCleared)
 	flux = w.flux()
 	w.expect(flux, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
 	w.expect(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
 	w.Expect(flux.Status.StartTime).To(BeNil())
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Normal Suspended")))
-	w.expectRest()
+	w.expectSteadyState()
 
 	w.change(isResumed)
 	setup := w.setup()
@@ -31,14 +31,14 @@ func TestSuspendBeforeTheStart(t *testing.T) {
 	w.Expect(setup.Spec.Attempt).To(Equal(int32(2)))
 	w.Expect(setup.Spec.Restarts).To(BeZero(), "a resumption is no restart")
 	w.expect(w.flux(), v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonNotSuspended)
-	w.expectRest()
+	w.expectSteadyState()
 	w.begin()
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Normal Running")))
 }
 
 func TestSuspendWhileItRuns(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start(withRestarts(1))
 	w.recorded()
 	flux := w.change(isSuspended)
@@ -46,11 +46,11 @@ func TestSuspendWhileItRuns(t *testing.T) {
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(1)))
 	w.expect(flux, v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
-	w.say(saysSuspending)
-	w.expectRest()
-	w.say(saysNothingLeft)
+	w.report(setSuspending)
+	w.expectSteadyState()
+	w.report(setCleared)
 	w.expect(w.flux(), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
-	w.expectRest()
+	w.expectSteadyState()
 
 	w.clock.Step(time.Hour)
 	w.change(isResumed)
@@ -59,39 +59,72 @@ func TestSuspendWhileItRuns(t *testing.T) {
 	flux = w.flux()
 	w.Expect(flux.Status.Restarts).To(BeZero())
 	w.Expect(flux.Status.StartTime.Time).To(BeTemporally("==", w.clock.Now()))
-	w.sayAndRestart(saysCommandFailed)
+	w.reportAndRestart(setCommandFailed)
 	w.Expect(w.setup().Spec.Restarts).To(Equal(int32(1)), "the restart was not used up")
 }
 
-// It ended before it could be suspended: that is the end, and not a pause.
+// It ended before it could be suspended: it stays ended, and is not suspended.
 func TestSuspendTooLate(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start()
 	w.change(isSuspended)
-	w.say(saysSucceeded)
-	flux := w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	w.report(setSucceeded)
+	flux := w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 	w.expect(flux, v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonFinished)
 	w.change(isResumed)
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(1)), "nothing runs again")
-	w.expectOver(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
-	w.expectRest()
+	w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	w.expectSteadyState()
 }
 
-// An attempt that failed while it was to be suspended is made again when it is resumed, and counts.
+// The Flux is suspended and resumed before the FluxSetup controller has observed the suspension, for example because the
+// operator was down. The attempt may have ended by then, so no other begins before that is known.
+func TestResumeBeforeTheSuspensionWasObserved(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		report func(*v1alpha1.FluxSetupStatus)
+		ended  bool
+	}{
+		"it has succeeded":    {setSucceeded, true},
+		"its pods are to end": {setSuspending, false},
+		"nothing is left":     {setCleared, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFluxTestEnv(t)
+			w.start()
+			w.change(isSuspended)
+			flux := w.change(isResumed)
+			w.Expect(w.setup().Spec.Attempt).To(Equal(int32(1)), "what the first attempt did is not known")
+			w.expect(flux, v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonNotSuspended)
+			w.expectSteadyState()
+			w.report(test.report)
+			if test.ended {
+				w.expectEnded(v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+				w.Expect(w.setup().Spec.Attempt).To(Equal(int32(1)))
+				return
+			}
+			w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
+			w.Expect(w.setup().Spec.Suspend).To(BeFalse())
+		})
+	}
+}
+
+// An attempt that failed while it was being suspended is made again when it is resumed, and counts as a restart.
 func TestSuspendOfAFailedAttempt(t *testing.T) {
 	t.Parallel()
-	w := newFluxWorld(t)
+	w := newFluxTestEnv(t)
 	w.start(withRestarts(1))
 	w.change(isSuspended)
-	w.say(saysCommandFailed)
+	w.report(setCommandFailed)
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(1)), "nothing is started while it is suspended")
-	w.expectRest()
-	w.say(saysNothingLeft)
+	w.expectSteadyState()
+	w.report(setCleared)
 	flux := w.flux()
 	w.expect(flux, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
 	w.Expect(ended(flux)).To(BeFalse())
-	w.expectRest()
+	w.expectSteadyState()
 
 	w.recorded()
 	w.clock.Step(maxBackOff)
@@ -103,15 +136,15 @@ func TestSuspendOfAFailedAttempt(t *testing.T) {
 	w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning Restarting")))
 	w.begin()
 
-	// With no restart left, suspending does not keep it from being over.
+	// If no restart is left, the Flux ends although it is suspended.
 	w.change(isSuspended)
-	w.say(saysCommandFailed)
-	w.expectOver(v1alpha1.ConditionFailed, v1alpha1.ReasonCommandFailed)
+	w.report(setCommandFailed)
+	w.expectEnded(v1alpha1.ConditionFailed, v1alpha1.ReasonCommandFailed)
 	w.change(isResumed)
 	w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
 }
 
-// One half of the cache is behind: it does not suspend what was resumed, nor begin anew what was suspended.
+// Only one kind in the cache is stale: then a resumed Flux is not suspended, and a suspended one is not started again.
 func TestSuspendIsNotDecidedByAStaleCache(t *testing.T) {
 	t.Parallel()
 	for name, half := range map[string]struct{ fluxes, setups bool }{
@@ -119,30 +152,30 @@ func TestSuspendIsNotDecidedByAStaleCache(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFluxWorld(t)
+			w := newFluxTestEnv(t)
 			w.create(isSuspended)
-			w.say(saysNothingLeft)
-			w.freezeOnly(half.fluxes, half.setups)
+			w.report(setCleared)
+			w.freezeCacheOf(half.fluxes, half.setups)
 			stale := w.reconciler
-			w.thaw()
+			w.unfreezeCache()
 			w.change(isResumed)
 			w.begin()
 			w.reconciler = stale
-			_, _ = w.tryReconcile() // it may well find that its status is out of date
+			_, _ = w.tryReconcile() // the status may be stale
 			w.Expect(w.setup().Spec.Suspend).To(BeFalse())
 			w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
 
-			w.freezeOnly(half.fluxes, half.setups)
+			w.freezeCacheOf(half.fluxes, half.setups)
 			stale = w.reconciler
-			w.thaw()
+			w.unfreezeCache()
 			w.change(isSuspended)
-			w.say(saysNothingLeft)
+			w.report(setCleared)
 			w.reconciler = stale
 			_, _ = w.tryReconcile()
 			w.Expect(w.setup().Spec.Suspend).To(BeTrue())
 			w.Expect(w.setup().Spec.Attempt).To(Equal(int32(2)))
 
-			w.thaw()
+			w.unfreezeCache()
 			w.reconcile()
 			w.expect(w.flux(), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
 		})

@@ -23,7 +23,7 @@ func isFalseWith(kind, reason string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: "the message"}
 }
 
-func TestEventsTellOfTransitions(t *testing.T) {
+func TestEventsOfTransitions(t *testing.T) {
 	t.Parallel()
 	restarted := func(n int32) v1alpha1.FluxStatus {
 		status := statusWith(isTrueWith(v1alpha1.ConditionRestarting, v1alpha1.ReasonRestarting))
@@ -45,8 +45,8 @@ func TestEventsTellOfTransitions(t *testing.T) {
 			before: statusWith(isTrueWith(v1alpha1.ConditionRunning, v1alpha1.ReasonQuorumReached)),
 			after:  statusWith(isTrueWith(v1alpha1.ConditionRunning, v1alpha1.ReasonQuorumReached)),
 		},
-		"waiting for what heals by itself": {after: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonWaitingForPods))},
-		"name taken":                       {after: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)), want: []string{"Warning NameConflict"}},
+		"waiting for a temporary problem": {after: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonWaitingForPods))},
+		"name taken":                      {after: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)), want: []string{"Warning NameConflict"}},
 		"still taken": {
 			before: statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)),
 			after:  statusWith(isFalseWith(v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)),
@@ -76,12 +76,12 @@ func TestEventsTellOfTransitions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var told []string
-			for _, one := range fluxTransitions(test.before, test.after) {
-				told = append(told, one.eventType+" "+one.reason)
-				NewWithT(t).Expect(one.message).To(Equal("the message"))
+			var announced []string
+			for _, one := range transitions(test.before, test.after) {
+				announced = append(announced, one.eventType+" "+one.Reason)
+				NewWithT(t).Expect(one.Message).To(Equal("the message"))
 			}
-			NewWithT(t).Expect(told).To(Equal(test.want))
+			NewWithT(t).Expect(announced).To(Equal(test.want))
 		})
 	}
 }

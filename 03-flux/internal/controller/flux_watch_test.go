@@ -15,18 +15,19 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// newHive is a world in which both controllers may run, and the test plays all others: see bees.
-func newHive(t *testing.T) *bees {
+// newEmptySetupTestEnv returns a setupTestEnv without a Flux and a FluxSetup. Both controllers may run in it, and the
+// test simulates the other controllers.
+func newEmptySetupTestEnv(t *testing.T) *setupTestEnv {
 	t.Helper()
-	b := &bees{world: newWorld(t), t: t}
+	b := &setupTestEnv{testEnv: newTestEnv(t), t: t}
 	b.clock.SetTime(time.Now().Truncate(time.Second))
 	b.reconciler = b.newReconciler(b.client)
 	return b
 }
 
-// manageBoth runs both controllers, each with its watches and its cache, under users who may do what config/rbac
-// says and no more, until the end of the test.
-func manageBoth(b *bees) (fluxUser, setupUser string) {
+// manageBoth runs both controllers, each with its own manager, until the end of the test. Their users have only the
+// permissions of config/rbac.
+func manageBoth(b *setupTestEnv) (fluxUser, setupUser string) {
 	b.t.Helper()
 	setupUser = b.manage()
 	fluxUser = "flux-" + setupUser
@@ -42,30 +43,30 @@ func manageBoth(b *bees) (fluxUser, setupUser string) {
 	return fluxUser, setupUser
 }
 
-// says waits for a condition of the Flux to have a reason.
-func says(b *bees, kind, reason string) {
+// waitForReason waits until a condition of the Flux has a reason.
+func waitForReason(b *setupTestEnv, kind, reason string) {
 	b.t.Helper()
 	b.Eventually(func() string {
 		return conditionOf(fetch[v1alpha1.Flux](b).Status.Conditions, kind).Reason
 	}, watchTimeout).Should(Equal(reason), kind)
 }
 
-// From the creation of a Flux to its end both controllers write at most 16 times, but for readiness, and at rest
-// not at all. The end is news by itself: a TTL of 0 needs no other wake-up.
+// From the creation of a Flux to its end both controllers send at most 16 writes, apart from readiness. In steady state
+// they send none. The write of the end is an event itself: a TTL of 0 needs no other one.
 func TestWriteBudgetOfBothControllers(t *testing.T) {
-	b := newHive(t)
+	b := newEmptySetupTestEnv(t)
 	fluxUser, setupUser := manageBoth(b)
 	start := time.Now()
 	b.makeFlux(fluxOf(4))
-	says(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
+	waitForReason(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
 	b.startPods()
 	for rank := 3; rank >= 0; rank-- {
 		b.ready(rank)
 	}
-	says(b, v1alpha1.ConditionRunning, v1alpha1.ReasonQuorumReached)
+	waitForReason(b, v1alpha1.ConditionRunning, v1alpha1.ReasonQuorumReached)
 	b.terminate(0, 0, "")
 	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
-	says(b, v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	waitForReason(b, v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 
 	b.Eventually(func() map[string]int { return b.writes(fluxUser) }, watchTimeout).Should(
 		HaveKeyWithValue("create events/", 2), "Running and CommandSucceeded")
@@ -86,7 +87,7 @@ func TestWriteBudgetOfBothControllers(t *testing.T) {
 	before := []map[string]int{b.writes(fluxUser), b.writes(setupUser)}
 	b.Consistently(func() []map[string]int {
 		return []map[string]int{b.writes(fluxUser), b.writes(setupUser)}
-	}, 2*time.Second, 100*time.Millisecond).Should(Equal(before), "at rest")
+	}, 2*time.Second, 100*time.Millisecond).Should(Equal(before), "in steady state")
 
 	flux := fetch[v1alpha1.Flux](b)
 	flux.Spec.TTLSecondsAfterFinished = new(int32(0))
@@ -94,32 +95,32 @@ func TestWriteBudgetOfBothControllers(t *testing.T) {
 	b.Eventually(func() bool { return b.setup().Spec.Suspend }, watchTimeout).Should(BeTrue())
 }
 
-func TestTTLOfZeroNeedsNoOtherWakeUp(t *testing.T) {
-	b := newHive(t)
+func TestTTLOfZeroNeedsNoOtherEvent(t *testing.T) {
+	b := newEmptySetupTestEnv(t)
 	manageBoth(b)
 	spec := fluxOf(1)
 	spec.TTLSecondsAfterFinished = new(int32(0))
 	b.makeFlux(spec)
-	says(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
+	waitForReason(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
 	b.startPods()
 	b.ready(0)
 	b.terminate(0, 0, "")
 	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	b.Eventually(func() bool { return b.setup().Spec.Suspend }, watchTimeout).Should(BeTrue())
-	says(b, v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
+	waitForReason(b, v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 }
 
-// A foreign FluxSetup goes, and the Flux of its name is woken. Ours goes, and so is its Flux.
-func TestFluxIsWokenByTheEndOfAFluxSetup(t *testing.T) {
-	b := newHive(t)
-	foreign := firstSetup(&v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}, Spec: fluxOf(1)})
-	foreign.OwnerReferences = nil
-	b.Expect(b.client.Create(b.ctx, foreign)).To(Succeed())
+// The deletion of a FluxSetup triggers a reconciliation of the Flux of its name, whether the Flux owns it or not.
+func TestDeletionOfAFluxSetupTriggersItsFlux(t *testing.T) {
+	b := newEmptySetupTestEnv(t)
+	other := firstSetup(&v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}, Spec: fluxOf(1)})
+	other.OwnerReferences = nil
+	b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 	manageBoth(b)
 	b.makeFlux(fluxOf(1))
-	says(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)
-	b.Expect(b.client.Delete(b.ctx, foreign)).To(Succeed())
-	says(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
+	waitForReason(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonNameConflict)
+	b.Expect(b.client.Delete(b.ctx, other)).To(Succeed())
+	waitForReason(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)
 	b.Expect(b.client.Delete(b.ctx, b.setup())).To(Succeed())
-	says(b, v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
+	waitForReason(b, v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -12,18 +14,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// failingServices is a client whose applies of Services fail.
-func failingServices(b *bees, err func() error) client.Client {
+// failingServices is a client with which every apply of a Service fails.
+func failingServices(b *setupTestEnv, err func() error) client.Client {
 	return b.through(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			if _, ok := configuration.(*corev1ac.ServiceApplyConfiguration); ok {
+			if kind, ok := configuration.(applicable); ok && *kind.GetKind() == "Service" {
 				return err()
 			}
 			return c.Apply(ctx, configuration, opts...)
@@ -31,11 +32,28 @@ func failingServices(b *bees, err func() error) client.Client {
 	})
 }
 
-// A fail-closed admission webhook is down, and a user deletes the Service: the status says so at the present generation,
-// once for all retries, and takes it back when the webhook is up again.
+// The message of a rejection may be longer than the message of a condition can be.
+func TestLongRejectionIsReported(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.reconciler = b.newReconciler(failingServices(b, func() error {
+		return apierrors.NewForbidden(corev1.Resource("services"), "bees", errors.New(strings.Repeat("é", 20_000)))
+	}))
+	_, err := b.try()
+	b.Expect(err).To(HaveOccurred())
+	message := b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)
+	b.Expect(len(message)).To(BeNumerically("~", maxConditionMessage, 4))
+	b.Expect(utf8.ValidString(message)).To(BeTrue())
+	b.clock.Step(startupTimeout)
+	_, _ = b.try()
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonApplyFailed)
+}
+
+// A fail-closed admission webhook is down, and a user deletes the Service. The status reports the failure once for all
+// retries, with the current generation, until the webhook is available again.
 func TestTransientErrorIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.ActiveDeadlineSeconds = new(int64(600)) })
 	b.Expect(b.client.Delete(b.ctx, fetch[corev1.Service](b))).To(Succeed())
@@ -50,23 +68,23 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	b.Expect(message).To(ContainSubstring("failed calling webhook"))
 	b.Expect(message).NotTo(ContainSubstring("40001"))
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
-	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(HaveValue(Equal(int64(600))), "what does not fail is done")
+	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(HaveValue(Equal(int64(600))), "other requests are sent")
 
 	version := b.setup().ResourceVersion
 	b.reconciler = b.newReconciler(failingServices(b, func() error { return errors.New("context deadline exceeded") }))
 	_, err = b.try()
 	b.Expect(err).To(HaveOccurred())
-	b.Expect(b.setup().ResourceVersion).To(Equal(version), "a retry that fails in another way is not written")
+	b.Expect(b.setup().ResourceVersion).To(Equal(version), "a retry that fails with another message is not written")
 
 	b.forget()
 	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 }
 
-// What was read is older than what the API server has: nothing is computed from it.
+// The cache is stale: the status is not computed from it.
 func TestSetupConflictWritesNoStatus(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.Expect(b.client.Delete(b.ctx, fetch[corev1.Service](b))).To(Succeed())
 	version := b.setup().ResourceVersion
@@ -78,10 +96,10 @@ func TestSetupConflictWritesNoStatus(t *testing.T) {
 	b.Expect(b.setup().ResourceVersion).To(Equal(version))
 }
 
-// A suspension that cannot proceed says why.
+// The status reports why a suspension cannot proceed.
 func TestSuspensionThatFailsIsReported(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.suspend()
 	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
@@ -94,10 +112,28 @@ func TestSuspensionThatFailsIsReported(t *testing.T) {
 	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("a policy keeps Jobs"))
 }
 
-// The Job cannot be read when the time to start has expired: it may run, so that is no failure.
-func TestUnreadJobIsNoFailure(t *testing.T) {
+// A failed deletion of the Service is reported too.
+func TestServiceThatCannotBeDeletedIsReported(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.running()
+	b.suspend()
+	b.reconcile()
+	b.collect()
+	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+		Delete: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.DeleteOption) error {
+			return apierrors.NewForbidden(corev1.Resource("services"), object.GetName(), errors.New("a policy keeps Services"))
+		},
+	}))
+	_, err := b.try()
+	b.Expect(err).To(HaveOccurred(), "it is retried")
+	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("a policy keeps Services"))
+}
+
+// The Job cannot be read when the time to start has expired. The Job may run, so the attempt does not fail.
+func TestJobThatCannotBeReadIsNoFailure(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.clock.Step(startupTimeout)
 	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
@@ -112,4 +148,72 @@ func TestUnreadJobIsNoFailure(t *testing.T) {
 	b.Expect(err).To(HaveOccurred())
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonAPIError)
 	b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
+}
+
+// keepingJobs is a client with which every deletion of a Job is rejected by a policy, with a different message each
+// time.
+func keepingJobs(b *setupTestEnv) client.Client {
+	tries := 0
+	return b.through(interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+			if _, ok := object.(*batchv1.Job); !ok {
+				return c.Delete(ctx, object, opts...)
+			}
+			tries++
+			return apierrors.NewForbidden(batchv1.Resource("jobs"), object.GetName(), fmt.Errorf("a policy keeps Jobs, try %d", tries))
+		},
+	})
+}
+
+// A policy rejects the deletion of the Job of an attempt that has ended, and its pods still run. Its status reports
+// that, and so does the status of the next attempt, which waits. The deletion is retried until it succeeds.
+func TestJobThatCannotBeDeletedIsReported(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.reconcile()
+	b.startPods()
+	b.reconciler = b.newReconciler(keepingJobs(b))
+	b.clock.Step(startupTimeout)
+	_, err := b.try()
+	b.Expect(err).To(HaveOccurred(), "it is retried")
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodNotStarted)
+
+	_, err = b.try()
+	b.Expect(err).To(HaveOccurred())
+	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("a policy keeps Jobs"))
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodNotStarted)
+
+	b.restart()
+	_, err = b.try()
+	b.Expect(err).To(HaveOccurred())
+	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("a policy keeps Jobs"))
+	b.Expect(b.jobs()).To(HaveLen(1))
+
+	b.forget()
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+	b.collect()
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+}
+
+// Without a next attempt the deletion succeeds as well, and then nothing is written any more.
+func TestJobThatCanBeDeletedAgain(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.reconcile()
+	b.startPods()
+	b.reconciler = b.newReconciler(keepingJobs(b))
+	b.clock.Step(startupTimeout)
+	for range 2 {
+		_, err := b.try()
+		b.Expect(err).To(HaveOccurred())
+	}
+	b.forget()
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonFinished)
+	b.collect()
+	version := b.reconcile().ResourceVersion
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodNotStarted)
+	b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
 }

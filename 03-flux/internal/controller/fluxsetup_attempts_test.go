@@ -13,10 +13,11 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// The Job is deleted with --cascade=orphan: the garbage collector removes the owner from its pods, which run on.
+// The Job is deleted with --cascade=orphan: the garbage collector removes the owner reference from its pods, which
+// still run.
 func TestPodsWithoutAnOwnerAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	pod := b.pod(0)
 	pod.OwnerReferences = nil
@@ -35,8 +36,28 @@ func TestPodsWithoutAnOwnerAreWaitedFor(t *testing.T) {
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 }
 
-// A FluxSetup is not launched under a Flux that is over, nor under one that has another FluxSetup.
-func TestLaunchAsksTheFlux(t *testing.T) {
+// The next attempt is launched, and waits for the pods of the previous one. The back-off counts from its start, otherwise a
+// command that fails immediately would be restarted without a delay.
+func TestBackOffCountsFromTheStart(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.running()
+	b.terminate(0, 3, "")
+	b.failJob()
+	b.reconcile()
+	b.restart()
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+
+	b.clock.Step(DefaultBackOff.after(1))
+	b.collect()
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	b.Expect(DefaultBackOff.left(b.setup(), b.clock.Now())).To(Equal(DefaultBackOff.after(1)))
+}
+
+// A FluxSetup is not launched if its Flux has ended, or has another FluxSetup.
+func TestLaunchReadsTheFlux(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*v1alpha1.FluxStatus, *v1alpha1.FluxSetup){
 		"it is Complete": func(status *v1alpha1.FluxStatus, setup *v1alpha1.FluxSetup) {
@@ -51,7 +72,7 @@ func TestLaunchAsksTheFlux(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBees(t, fluxOf(1))
+			b := newSetupTestEnv(t, fluxOf(1))
 			change(&b.flux.Status, b.setup())
 			b.Expect(b.client.Status().Update(b.ctx, b.flux)).To(Succeed())
 			b.reconcile()
@@ -63,10 +84,40 @@ func TestLaunchAsksTheFlux(t *testing.T) {
 	}
 }
 
-// The command succeeds between the read of the Job and its deletion: the evidence is not deleted with it.
+// A FluxSetup is deleted before the Flux has recorded it, and the Flux controller creates another one. Only the
+// recorded one is launched, even if the cache still shows the other record: the command runs once.
+func TestNothingRunsBeforeTheFluxHasRecordedIt(t *testing.T) {
+	t.Parallel()
+	b := newEmptySetupTestEnv(t)
+	b.flux = b.makeFlux(fluxOf(1))
+	b.applySetup(firstSetup(b.flux))
+	version := b.setup().ResourceVersion
+	b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
+	b.expectNothing()
+
+	b.Expect(b.client.Delete(b.ctx, b.setup())).To(Succeed())
+	b.applySetup(firstSetup(b.flux))
+	b.recordSetup()
+	cached := stale[v1alpha1.Flux](b, "bees")
+	b.flux.Status.SetupRef = nil
+	b.Expect(b.client.Status().Update(b.ctx, b.flux)).To(Succeed())
+	b.reconciler = b.newReconciler(cached)
+	_, err := b.try()
+	b.Expect(isStale(err)).To(BeTrue())
+	b.expectNothing()
+
+	b.recordSetup()
+	b.forget()
+	b.reconcile()
+	b.Expect(b.jobs()).To(HaveLen(1))
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+}
+
+// The command succeeds between the read of the Job and its deletion: the Job is not deleted, because it is the
+// evidence.
 func TestJobIsDeletedOnlyAsItWasObserved(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.startPods()
 	b.clock.Step(startupTimeout)
@@ -80,11 +131,11 @@ func TestJobIsDeletedOnlyAsItWasObserved(t *testing.T) {
 	b.Expect(b.job().DeletionTimestamp).To(BeNil())
 }
 
-// Rank 0 succeeds, and before the Job controller says so another pod fails, or the deadline passes.
+// Rank 0 succeeds. Before the Job controller reports that, another pod fails, or the deadline is exceeded.
 func TestRankZeroDecides(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{batchv1.JobReasonBackoffLimitExceeded, batchv1.JobReasonDeadlineExceeded} {
-		b := newBees(t, fluxOf(2))
+		b := newSetupTestEnv(t, fluxOf(2))
 		b.running()
 		b.terminate(0, 0, "")
 		b.terminate(1, 1, "")
@@ -94,10 +145,10 @@ func TestRankZeroDecides(t *testing.T) {
 	}
 }
 
-// The ConfigMap that an older operator has made for the first attempt is not that of the second.
+// The second attempt does not use the ConfigMap that an older version of the operator created for the first attempt.
 func TestEachAttemptHasItsOwnFiles(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	files := b.configMap()
 	secret := b.secret()
@@ -112,18 +163,18 @@ func TestEachAttemptHasItsOwnFiles(t *testing.T) {
 	b.Expect(b.secret().Data).NotTo(Equal(secret.Data))
 }
 
-// The operator is upgraded between two attempts: nothing of the files of the first is used by the second. The status
-// has the hash of those that the brokers of the attempt read.
+// The operator is upgraded between two attempts: the second one does not use the files of the first one. The status has
+// the hash of the files that the brokers of the current attempt read.
 func TestConfigHashIsThatOfTheJob(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	job := b.job()
 	metav1.SetMetaDataAnnotation(&job.ObjectMeta, annotationConfigHash, "of-an-older-version")
 	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
 	b.Expect(b.reconcile().Status.ConfigHash).To(Equal("of-an-older-version"))
 
-	// Its ConfigMap is lost, and this version would write other files.
+	// The ConfigMap is lost, and this version of the operator would write other files.
 	b.Expect(b.client.Delete(b.ctx, b.configMap())).To(Succeed())
 	_, err := b.try()
 	b.Expect(err).To(HaveOccurred())
@@ -141,16 +192,18 @@ func TestConfigHashIsThatOfTheJob(t *testing.T) {
 	b.Expect(b.configMap().Data).To(Equal(clusterOf(b.setup()).Files()))
 }
 
-// Another writer suspends the Job, or scales it: the attempt is over, even if that is undone.
+// Another writer suspends the Job, scales it, or allows it to replace pods: the attempt fails, even if the change is
+// reverted.
 func TestJobThatIsChangedEndsTheAttempt(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*batchv1.JobSpec){
 		"suspended": func(spec *batchv1.JobSpec) { spec.Suspend = new(true) },
 		"scaled":    func(spec *batchv1.JobSpec) { spec.Parallelism = new(int32(0)) },
+		"retried":   func(spec *batchv1.JobSpec) { spec.BackoffLimit = new(int32(6)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBees(t, fluxOf(1))
+			b := newSetupTestEnv(t, fluxOf(1))
 			b.reconcile()
 			b.startPods()
 			job := b.job()
@@ -163,11 +216,11 @@ func TestJobThatIsChangedEndsTheAttempt(t *testing.T) {
 	}
 }
 
-// The Secret is deleted before a pod has mounted it. It is not created again, because another pod may have mounted it;
-// the failure says what is missing.
+// The Secret is deleted before a pod has mounted it. It is not created again, because another pod may have mounted it.
+// The failure names the Secret.
 func TestLostSecretIsReported(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.reconcile()
 	b.startPods()
 	b.Expect(b.client.Delete(b.ctx, b.secret())).To(Succeed())
@@ -175,5 +228,19 @@ func TestLostSecretIsReported(t *testing.T) {
 	b.Expect(b.secret()).To(BeNil())
 	b.clock.Step(startupTimeout)
 	_, _ = b.try()
-	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonConfigLost)).To(HaveSuffix("Secret bees-1 is gone"))
+	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonConfigLost)).To(HaveSuffix("Secret bees-1 was deleted"))
+}
+
+// Another writer resumes the Job before the operator starts it. It may have run without its dependents, and it is not
+// started a second time.
+func TestJobStartedByAnotherWriterIsChanged(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	job := desiredJob(b.setup())
+	job.Spec.Suspend = new(false)
+	b.Expect(b.client.Create(b.ctx, job)).To(Succeed())
+	b.reconcile()
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobChanged)
+	b.Expect(b.setup().Spec.Launch.JobUID).To(Equal(string(job.UID)))
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
 }

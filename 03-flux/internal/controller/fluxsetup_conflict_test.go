@@ -18,9 +18,9 @@ import (
 
 const startupTimeout = defaultStartupTimeout * time.Second
 
-// foreigners are objects of the name that are not ours. Nothing in them is in conflict with what ours would be,
-// so that a server-side apply would add to them.
-func notOwnedObjects(b *bees) map[string]client.Object {
+// notOwnedObjects are objects that have the names of dependents and are not owned. Their fields do not conflict with
+// ours, so a server-side apply would succeed.
+func notOwnedObjects(b *setupTestEnv) map[string]client.Object {
 	meta := metav1.ObjectMeta{Name: "bees-1", Namespace: b.namespace}
 	service := metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}
 	return map[string]client.Object{
@@ -36,30 +36,31 @@ func TestObjectNotOwnedIsANameConflictAndUntouched(t *testing.T) {
 	for _, kind := range []string{"Secret", "ConfigMap", "Service", "Job"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			b := newBees(t, fluxOf(1))
+			b := newSetupTestEnv(t, fluxOf(1))
 			other := notOwnedObjects(b)[kind]
 			b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 
 			result, err := b.try()
 			message := b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			b.Expect(message).To(Equal(kind + " " + other.GetName() + " exists and is not owned by this FluxSetup: it is left unchanged"))
+			b.Expect(message).To(Equal(kind + " " + other.GetName() + " exists and has another owner, or none: it is left unchanged"))
 			b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 			if kind == "Secret" {
-				b.Expect(err).To(MatchError(errNotWatched), "it is retried: no event says that it is gone")
+				b.Expect(err).To(MatchError(errNotWatched), "it is retried, because no event reports its deletion")
 			} else {
 				b.Expect(err).NotTo(HaveOccurred())
-				b.Expect(result.RequeueAfter).To(Equal(startupTimeout), "an event says if it is gone before")
+				b.Expect(result.RequeueAfter).To(Equal(startupTimeout), "an event reports its deletion")
 			}
 			if job := b.job(); job != nil {
-				b.Expect(job.Spec.Suspend).To(HaveValue(BeTrue()), "no Job is started that could not run")
+				b.Expect(job.Spec.Suspend).To(HaveValue(BeTrue()), "a Job without its dependents is not started")
 			}
 			b.Expect(b.setup().Spec.Launch.JobUID).To(BeEmpty())
 
 			live := other.DeepCopyObject().(client.Object)
 			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(other), live)).To(Succeed())
-			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "not a field of it changed")
+			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "it is unchanged")
 
 			b.Expect(b.client.Delete(b.ctx, other, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			b.clock.Step(time.Second)
 			b.reconcile()
 			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 			b.Expect(metav1.IsControlledBy(b.job(), b.setup())).To(BeTrue())
@@ -67,12 +68,12 @@ func TestObjectNotOwnedIsANameConflictAndUntouched(t *testing.T) {
 	}
 }
 
-func TestNameConflictThatLastsIsAFailure(t *testing.T) {
+func TestPersistentNameConflictIsAFailure(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Secret", "ConfigMap", "Service", "Job"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			b := newBees(t, fluxOf(1))
+			b := newSetupTestEnv(t, fluxOf(1))
 			other := notOwnedObjects(b)[kind]
 			b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 			_, _ = b.try()
@@ -89,29 +90,29 @@ func TestNameConflictThatLastsIsAFailure(t *testing.T) {
 
 			live := other.DeepCopyObject().(client.Object)
 			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(other), live)).To(Succeed())
-			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "not a field of it changed")
+			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "it is unchanged")
 		})
 	}
 }
 
-// An object that is not owned was created after the cache said "absent". The next reconciliation, which sees it, reports it.
+// An object that is not owned was created after the cache was read. The next reconciliation reports it.
 func TestObjectNotOwnedIsNotAdoptedInARace(t *testing.T) {
 	t.Parallel()
-	for kind, behind := range map[string]func(*bees) client.Client{
-		"ConfigMap": func(b *bees) client.Client { return stale[corev1.ConfigMap](b, "bees-1") },
-		"Service":   func(b *bees) client.Client { return stale[corev1.Service](b, "bees") },
+	for kind, behind := range map[string]func(*setupTestEnv) client.Client{
+		"ConfigMap": func(b *setupTestEnv) client.Client { return stale[corev1.ConfigMap](b, "bees-1") },
+		"Service":   func(b *setupTestEnv) client.Client { return stale[corev1.Service](b, "bees") },
 		"Job":       staleJobs,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			b := newBees(t, fluxOf(1))
+			b := newSetupTestEnv(t, fluxOf(1))
 			b.reconciler = b.newReconciler(behind(b))
 			other := notOwnedObjects(b)[kind]
 			b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 			_, _ = b.try()
 			live := other.DeepCopyObject().(client.Object)
 			b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(other), live)).To(Succeed())
-			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "not a field of it changed")
+			b.Expect(live.GetResourceVersion()).To(Equal(other.GetResourceVersion()), "it is unchanged")
 			b.forget()
 			b.reconcile()
 			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
@@ -119,10 +120,10 @@ func TestObjectNotOwnedIsNotAdoptedInARace(t *testing.T) {
 	}
 }
 
-// The cache says that the Service is ours, and at the time of the apply another object has the name.
+// According to the cache the Service is ours. At the time of the apply another object has the name.
 func TestForcedApplyIsBoundToTheUID(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	service := fetch[corev1.Service](b)
 	service.Spec.PublishNotReadyAddresses = false
@@ -134,12 +135,12 @@ func TestForcedApplyIsBoundToTheUID(t *testing.T) {
 
 	b.reconciler = b.newReconciler(behind)
 	_, _ = b.try()
-	b.Expect(fetch[corev1.Service](b)).To(Equal(other), "not a field of it changed")
+	b.Expect(fetch[corev1.Service](b)).To(Equal(other), "it is unchanged")
 }
 
 func TestDriftIsCorrected(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	service := fetch[corev1.Service](b)
 	ours := service.DeepCopy()
@@ -155,7 +156,7 @@ func TestDriftIsCorrected(t *testing.T) {
 	b.reconcile()
 	b.Expect(fetch[corev1.Service](b).ResourceVersion).To(Equal(version))
 
-	// What another writer has deleted is created again.
+	// A dependent that another writer has deleted is created again.
 	files := b.configMap()
 	b.Expect(b.client.Delete(b.ctx, service)).To(Succeed())
 	b.Expect(b.client.Delete(b.ctx, files)).To(Succeed())
@@ -165,12 +166,12 @@ func TestDriftIsCorrected(t *testing.T) {
 	b.Expect(metav1.IsControlledBy(b.configMap(), b.job())).To(BeTrue())
 }
 
-// A FluxSetup that a Flux of its name does not own is not acted on.
+// Nothing is done for a FluxSetup that is not owned by a Flux of its name.
 func TestNotOwned(t *testing.T) {
 	t.Parallel()
 	for name, own := range map[string]func(*v1alpha1.Flux, *metav1.OwnerReference) []metav1.OwnerReference{
-		"made by hand": func(*v1alpha1.Flux, *metav1.OwnerReference) []metav1.OwnerReference { return nil },
-		"the uid is another's": func(_ *v1alpha1.Flux, owner *metav1.OwnerReference) []metav1.OwnerReference {
+		"created by a user": func(*v1alpha1.Flux, *metav1.OwnerReference) []metav1.OwnerReference { return nil },
+		"the uid is of another Flux": func(_ *v1alpha1.Flux, owner *metav1.OwnerReference) []metav1.OwnerReference {
 			owner.UID = "11111111-2222-3333-4444-555555555555"
 			return []metav1.OwnerReference{*owner}
 		},
@@ -189,7 +190,7 @@ func TestNotOwned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := &bees{world: newWorld(t), t: t}
+			b := &setupTestEnv{testEnv: newTestEnv(t), t: t}
 			b.reconciler = b.newReconciler(b.client)
 			b.flux = b.makeFlux(fluxOf(1))
 			setup := firstSetup(b.flux)
@@ -208,15 +209,15 @@ func TestNotOwned(t *testing.T) {
 	}
 }
 
-// expectNothing asserts that the namespace has no object of the kinds that a FluxSetup is made of.
-func (b *bees) expectNothing() {
+// expectNothing asserts that the namespace has no dependents of a FluxSetup.
+func (b *setupTestEnv) expectNothing() {
 	b.t.Helper()
 	b.Expect(b.dependents()).To(BeEmpty())
 	b.Expect(b.pods()).To(BeEmpty())
 }
 
-// dependents are the objects of the namespace of the kinds that a FluxSetup is made of, but for pods.
-func (b *bees) dependents() []string {
+// dependents are the objects of the namespace of the kinds that a FluxSetup creates, except pods.
+func (b *setupTestEnv) dependents() []string {
 	b.t.Helper()
 	var found []string
 	for _, list := range []client.ObjectList{&batchv1.JobList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}} {

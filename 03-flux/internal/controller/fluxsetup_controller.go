@@ -3,9 +3,9 @@ package controller
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -25,25 +25,31 @@ const setupFieldOwner = "fluxsetup-controller"
 // FluxSetupReconciler creates what the brokers of a Flux need, once for each attempt, and reports what it observes.
 type FluxSetupReconciler struct {
 	client.Client
-	// apiReader reads past the cache.
+	// apiReader reads from the API server instead of the cache.
 	apiReader client.Reader
 	clock     clock.PassiveClock
-	// random is what certificates are made of.
-	random io.Reader
+	// certificateKey is the key from which certificates are derived. It is random, and is kept in memory only.
+	certificateKey []byte
 
 	pace         pace
+	retries      *retries
 	terminations podTerminations
 }
 
-// NewFluxSetupReconciler returns a reconciler that reads and writes through c, and through apiReader past the cache.
+// NewFluxSetupReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 func NewFluxSetupReconciler(c client.Client, apiReader client.Reader, clock clock.PassiveClock) *FluxSetupReconciler {
-	return &FluxSetupReconciler{Client: c, apiReader: apiReader, clock: clock, random: rand.Reader}
+	r := &FluxSetupReconciler{
+		Client: holdingClient{c}, apiReader: apiReader, clock: clock, certificateKey: make([]byte, sha256.Size),
+		retries: newRetries(newRateLimiter(), retriedOfFluxSetup),
+	}
+	rand.Read(r.certificateKey)
+	return r
 }
 
-// Get is for what is read past the cache. Server-side apply is patch, and create where the object is not there yet.
-// Secrets can neither be listed nor watched, and pods not be changed. ConfigMaps and Secrets are deleted by the garbage
-// collector, with the Job that owns them. The finalizers are for blockOwnerDeletion in an owner reference, which the
-// admission plugin OwnerReferencesPermissionEnforcement allows to no one else.
+// The verb get is for reads that bypass the cache. Server-side apply needs patch, and create where the object does not
+// exist yet. The controller can neither list nor watch Secrets, and cannot change pods. The garbage collector deletes
+// ConfigMaps and Secrets with the Job that owns them. The permission for finalizers is needed to set blockOwnerDeletion
+// in an owner reference: the admission plugin OwnerReferencesPermissionEnforcement checks it.
 //
 // +kubebuilder:rbac:groups=flux-framework.org,resources=fluxes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=flux-framework.org,resources=fluxsetups,verbs=get;list;watch;patch
@@ -51,77 +57,73 @@ func NewFluxSetupReconciler(c client.Client, apiReader client.Reader, clock cloc
 // +kubebuilder:rbac:groups=flux-framework.org,resources=fluxsetups/finalizers,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
-// Reconcile compares what exists for one FluxSetup with its spec and corrects what differs. It does the same whatever
-// triggered it, and it may be called at any time and any number of times.
+// Reconcile compares the dependents of one FluxSetup with their desired state and corrects the differences. It is
+// level-based: its result does not depend on what triggered it, and it may be called at any time and any number of
+// times.
 func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	// 1. Fetch, and 2. finalize: there is nothing to do for a FluxSetup that is deleted, or whose Flux is. The garbage
-	// collector deletes what it owns.
-	setup, flux, err := r.fetch(ctx, req.NamespacedName)
-	if err != nil || setup == nil {
+	// 1. Fetch.
+	var setup v1alpha1.FluxSetup
+	err := r.Get(ctx, req.NamespacedName, &setup)
+	if apierrors.IsNotFound(err) {
+		r.pace.forget(req.NamespacedName)
+		r.retries.forget(req)
+		r.terminations.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 
-	// 3. Ensure the dependents, and 4. observe the pods. What fails is reported too, unless what was read is stale: then
-	// the queue tries again.
-	observed := setupObservation{now: r.clock.Now(), notOwned: flux == nil}
-	err = errors.Join(r.ensureDependents(ctx, setup, &observed), r.observePods(ctx, setup, &observed))
+	// 2. Finalize. Nothing runs for a FluxSetup that is being deleted. Nothing runs either while its Flux is being
+	//    deleted, or has not recorded the FluxSetup yet: when it records it, that triggers a reconciliation.
+	if !setup.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.finalize(ctx, &setup)
+	}
+	flux, err := r.ownerOf(ctx, &setup)
+	if err != nil || (flux != nil && (!flux.DeletionTimestamp.IsZero() || flux.Status.SetupRef == nil)) {
+		return ctrl.Result{}, err
+	}
+
+	// 3. Ensure the dependents, and 4. observe the pods. Failures are reported too, unless the cache was stale: then the
+	//    queue retries.
+	before := attemptEnded(&setup)
+	observed := setupObservation{now: r.pace.now(req.NamespacedName, r.clock.Now(), launchTime(&setup)), notOwned: flux == nil}
+	acting, stop := untilReport(ctx)
+	defer stop()
+	err = errors.Join(r.retries.try(acting, req, &setup, r.clock.Now(), func(ctx context.Context) error {
+		return r.ensureDependents(ctx, &setup, &observed)
+	}), r.observePods(ctx, &setup, &observed))
 	if isStale(err) {
 		return ctrl.Result{}, err
 	}
 	observed.failure = failureOf(err)
 
-	// 5. Report. Once the end of an attempt is written, what still runs of it may go; what has ended by itself is kept.
-	wait, reportErr := r.report(ctx, setup, observed)
+	// 5. Report. Once the end of an attempt is written, what still runs of it may be deleted. If that fails, the next
+	//    reconciliation retries it, and reports the failure.
+	wait, reportErr := r.report(ctx, &setup, observed)
 	if reportErr != nil {
 		return ctrl.Result{}, errors.Join(err, reportErr)
 	}
-	if over(setup) && observed.job != nil && verdictOf(observed.job) == nil {
-		err = errors.Join(err, r.deleteJob(ctx, observed.job))
+	if !before && attemptEnded(&setup) && observed.job != nil {
+		err = errors.Join(err, r.deleteEnded(ctx, &setup, observed.job))
 	}
 
-	// 6. Requeue for what no event will announce. The deletion of the object that has our name is an event, and a Flux
-	// that does not allow a launch never will.
-	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonNotOwned, v1alpha1.ReasonFinished} {
-		_, err = without(err, reason)
-	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+	// 6. Requeue for what no event will trigger.
+	return r.requeue(wait, err)
 }
 
-// fetch reads the FluxSetup, nil if there is nothing to be done for it, and the Flux that it belongs to, nil if there is
-// none.
-func (r *FluxSetupReconciler) fetch(ctx context.Context, key types.NamespacedName) (*v1alpha1.FluxSetup, *v1alpha1.Flux, error) {
-	var setup v1alpha1.FluxSetup
-	err := r.Get(ctx, key, &setup)
-	if apierrors.IsNotFound(err) {
-		r.pace.forget(key)
-		r.terminations.forget(key)
-	}
-	if err != nil || !setup.DeletionTimestamp.IsZero() {
-		return nil, nil, client.IgnoreNotFound(err)
-	}
-	flux, err := r.ownerOf(ctx, &setup)
-	if err != nil || (flux != nil && !flux.DeletionTimestamp.IsZero()) {
-		return nil, nil, err
-	}
-	return &setup, flux, nil
-}
-
-// ownerOf returns the Flux that the FluxSetup belongs to: the one of its name, if it is its controller. nil if
-// there is no such Flux.
+// ownerOf returns the Flux that controls the FluxSetup: it must have the same name. nil if there is no such Flux.
 func (r *FluxSetupReconciler) ownerOf(ctx context.Context, setup *v1alpha1.FluxSetup) (*v1alpha1.Flux, error) {
 	owner := metav1.GetControllerOf(setup)
-	if owner == nil || owner.APIVersion != v1alpha1.GroupVersion.String() || owner.Kind != "Flux" || owner.Name != setup.Name {
+	if owner == nil || owner.APIVersion != v1alpha1.SchemeGroupVersion.String() || owner.Kind != "Flux" || owner.Name != setup.Name {
 		return nil, nil
 	}
-	// The cache may be behind in either direction.
+	// The cache may be older or newer than the FluxSetup.
 	for _, reader := range []client.Reader{r.Client, r.apiReader} {
 		var flux v1alpha1.Flux
 		if err := reader.Get(ctx, client.ObjectKeyFromObject(setup), &flux); client.IgnoreNotFound(err) != nil {
@@ -134,7 +136,7 @@ func (r *FluxSetupReconciler) ownerOf(ctx context.Context, setup *v1alpha1.FluxS
 	return nil, nil
 }
 
-// ensureDependents brings what exists in line with the spec, and leaves in observed what is in the way.
+// ensureDependents brings the dependents in line with the spec, and records in observed what prevents it.
 func (r *FluxSetupReconciler) ensureDependents(ctx context.Context, setup *v1alpha1.FluxSetup, observed *setupObservation) error {
 	switch {
 	case observed.notOwned:
@@ -147,14 +149,19 @@ func (r *FluxSetupReconciler) ensureDependents(ctx context.Context, setup *v1alp
 		return err
 	}
 	observed.job = jobs.current
+	observed.now = r.pace.now(client.ObjectKeyFromObject(setup), r.clock.Now(), startTime(jobs.current))
 	switch {
-	// 1. Nothing of an attempt that is over is created again.
-	case over(setup):
-		return r.deleteSuperseded(ctx, jobs)
-	// 2. It was started. Only what the cluster has lost is corrected.
-	case jobs.current != nil && recorded(setup) && started(jobs.current):
+	// 1. The attempt has ended. Nothing of it is created again.
+	case attemptEnded(setup):
+		err := r.deleteSuperseded(ctx, jobs)
+		if jobs.current != nil {
+			err = errors.Join(err, r.deleteEnded(ctx, setup, jobs.current))
+		}
+		return err
+	// 2. The Job was started. Only what has drifted is corrected.
+	case !lost(jobs.current) && recorded(setup) && started(jobs.current):
 		return errors.Join(r.deleteSuperseded(ctx, jobs), r.maintain(ctx, setup, observed))
-	// 3. It was not, as far as the cache has it.
+	// 3. The Job was not started, as far as the cache shows, or it is lost.
 	default:
 		return r.launch(ctx, setup, observed)
 	}
@@ -169,22 +176,40 @@ func (r *FluxSetupReconciler) observePods(ctx context.Context, setup *v1alpha1.F
 	if observed.job == nil {
 		return nil
 	}
-	var err error
-	if observed.pods, err = r.podsOf(ctx, setup, observed.job.UID); err != nil {
+	if err := r.readPods(ctx, r.Client, setup, observed); err != nil || !failing(setup, *observed) {
 		return err
 	}
-	for i := range observed.pods {
-		observed.ends.note(endOfPod(&observed.pods[i], false), false)
+	// The cache may be stale, and it lacks pods that have lost our label. An attempt that has not ended by itself is
+	// therefore Failed only by the state in the API server.
+	if err := r.readCurrentJob(ctx, observed); err != nil {
+		return err
+	}
+	return r.readPods(ctx, r.apiReader, setup, observed)
+}
+
+// readPods adds the state of the Job's pods to the observation.
+func (r *FluxSetupReconciler) readPods(ctx context.Context, reader client.Reader, setup *v1alpha1.FluxSetup, observed *setupObservation) error {
+	pods, err := r.podsOf(ctx, reader, observed.job)
+	if err != nil {
+		observed.job = nil
+		return err
+	}
+	observed.pods = pods
+	for i := range pods {
+		observed.ends.note(endOfPod(&pods[i], false), false)
+	}
+	if leader := observed.ends.leader; verdictOf(observed.job) != nil || (leader != nil && leader.ended) {
+		observed.ends.since = r.terminations.ended(client.ObjectKeyFromObject(setup), observed.job.UID, observed.now)
 	}
 	return nil
 }
 
-// report writes the status if it changed. It returns when to reconcile again, 0 if there is no need to. Events are
-// those of the Flux: here, transitions are logged only.
+// report writes the status if it changed. It returns when to reconcile again; 0 if there is no need to. Events are
+// recorded for the Flux only: here, transitions are logged.
 func (r *FluxSetupReconciler) report(ctx context.Context, setup *v1alpha1.FluxSetup, observed setupObservation) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(setup)
 	status, wait := setupStatus(setup, observed)
-	if over(setup) && status.ExitCode != nil {
+	if attemptEnded(setup) && status.ExitCode != nil {
 		r.terminations.forget(key)
 	}
 	if apiequality.Semantic.DeepEqual(status, setup.Status) {
@@ -202,4 +227,22 @@ func (r *FluxSetupReconciler) report(ctx context.Context, setup *v1alpha1.FluxSe
 	r.pace.wrote(key, observed.now)
 	announce(ctx, nil, setup, setupTransitions(before.Status, status))
 	return wait, nil
+}
+
+// requeue decides when to retry. Failures are retried at the pace of the queue. When an event arrives earlier,
+// r.retries keeps that pace.
+func (r *FluxSetupReconciler) requeue(wait time.Duration, err error) (ctrl.Result, error) {
+	if again := retriedOfFluxSetup(err); again != nil {
+		return ctrl.Result{}, again
+	}
+	return ctrl.Result{RequeueAfter: wait}, nil
+}
+
+// retriedOfFluxSetup returns the part of an error that is retried. A name conflict is not: the deletion of the other
+// object triggers a reconciliation. What forbids a launch is permanent.
+func retriedOfFluxSetup(err error) error {
+	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonNotOwned, v1alpha1.ReasonFinished, v1alpha1.ReasonSetupChanged} {
+		_, err = without(err, reason)
+	}
+	return err
 }

@@ -13,11 +13,18 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// terminationTimeout is how long after the failure of a Job the end of rank 0 is waited for: the grace period, and what
-// the kubelet takes to report it.
-const terminationTimeout = 15 * time.Second
+const (
+	// terminationTimeout is how long the operator waits for the end of rank 0 after the Job has failed: the grace
+	// period, and the time that the kubelet takes to report it. It is also how long the operator waits for the end of
+	// the Job after the end of rank 0, if another container keeps the pod from ending.
+	terminationTimeout = 15 * time.Second
+	// verdictTimeout is how long the operator waits for the end of the Job after the end of rank 0, if only the kubelet
+	// and the Job controller still have to act. They are slow if a node is busy. After the same time the pods of an
+	// unreachable node are deleted (by the tolerationSeconds that admission sets on each pod).
+	verdictTimeout = 5 * time.Minute
+)
 
-// setupEnd is how an attempt has ended.
+// setupEnd is how an attempt ended.
 type setupEnd struct {
 	// kind is Complete or Failed.
 	kind, reason, message string
@@ -28,8 +35,9 @@ func failedWith(reason, message string) *setupEnd {
 	return &setupEnd{kind: v1alpha1.ConditionFailed, reason: reason, message: message}
 }
 
-// verdictOf is the condition by which the Job controller says that a Job has ended; nil if it has not. What it says first
-// counts: Complete and Failed come later, when all pods are gone.
+// verdictOf is the condition by which the Job controller reports the end of a Job; nil if the Job has not ended. The
+// earliest conditions are SuccessCriteriaMet and FailureTarget: Complete and Failed follow when all pods have
+// terminated.
 func verdictOf(job *batchv1.Job) *batchv1.JobCondition {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, batchv1.JobFailureTarget, batchv1.JobFailed} {
 		for i := range job.Status.Conditions {
@@ -41,34 +49,69 @@ func verdictOf(job *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// endOfAttempt is how an attempt that is under way ends now; nil if it does not. The second value is how long it may yet
-// take until it does, 0 if only an event can say so.
+// lost reports whether the Job of an active attempt no longer exists, or is being deleted. A finalizer of another
+// client may keep a deleted Job, but the Job controller does not finish it any more. The operator deletes no Job before
+// its attempt has ended.
+func lost(job *batchv1.Job) bool {
+	return job == nil || (!job.DeletionTimestamp.IsZero() && verdictOf(job) == nil)
+}
+
+func commandSucceeded() *setupEnd {
+	return &setupEnd{
+		kind: v1alpha1.ConditionComplete, reason: v1alpha1.ReasonCommandSucceeded,
+		message: "the command exited with 0", exitCode: new(int32(0)),
+	}
+}
+
+// kept reports whether the Job of an attempt that has ended is kept: either the Job has ended by itself, or the command
+// has succeeded, and the log of rank 0 is the only copy of its output. A Job that another writer has suspended is
+// deleted in any case: if it were resumed, it would run the command again.
+func kept(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
+	return verdictOf(job) != nil ||
+		(trueCondition(setup.Status.Conditions, v1alpha1.ConditionComplete) != nil && !changed(setup, job))
+}
+
+// endOfAttempt is how an active attempt ends by this observation; nil if it does not. The second result is how long it
+// may still take to end; 0 if only an event can end it.
 func endOfAttempt(setup *v1alpha1.FluxSetup, observed setupObservation, quorumReached bool) (*setupEnd, time.Duration) {
 	leader := observed.ends.leader
 	switch {
 	case observed.lost:
 		return endOfLostJob(setup, leader), 0
+	case replacementOf(firstLeader(setup, observed), observed.pods) != "":
+		return endOfReplacedLeader(setup, observed), 0
+	// The Job will be deleted, and a resume would run the command again: there is nothing to wait for.
+	case setup.Spec.Suspend && leader.succeeded():
+		return commandSucceeded(), 0
 	case observed.job != nil && verdictOf(observed.job) != nil:
 		return endOfJob(setup, observed)
-	case observed.job != nil && changed(setup, observed.job):
+	case observed.job != nil && changed(setup, observed.job) && !leader.succeeded():
 		return failedWith(v1alpha1.ReasonJobChanged, fmt.Sprintf(
-			"Job %s was suspended, or its parallelism changed, and not by the operator: what it ran is not run again in this attempt", observed.job.Name)), 0
+			"suspend, parallelism, backoffLimit or another field of Job %s that decides how often the command runs was changed by another client: what it ran is not run again in this attempt", observed.job.Name)), 0
 	// The Job could not be read.
 	case observed.job == nil && recorded(setup):
 		return nil, 0
-	// The Job controller has yet to say what it makes of the leader's end.
-	case setup.Spec.Suspend || quorumReached || !launched(setup) || (leader != nil && leader.over):
-		return nil, 0
+	case leader != nil && leader.ended:
+		return endOfLeader(setup, observed)
 	}
-	if left := startupEnd(setup).Sub(observed.now); left > 0 {
-		return nil, left
-	}
-	return endOfStartup(setup, observed), 0
+	return endOfStartup(setup, observed, quorumReached)
 }
 
-// endOfLostJob is the end of an attempt whose Job is gone.
+// endBeforeLaunch is the end of an attempt that was not launched; nil if it may still be launched.
+func endBeforeLaunch(observed setupObservation) *setupEnd {
+	if observed.failure == nil || observed.failure.reason != v1alpha1.ReasonSetupChanged {
+		return nil
+	}
+	return failedWith(observed.failure.reason, observed.failure.message)
+}
+
+// endOfLostJob is the end of an attempt whose Job was deleted. If rank 0 was observed to succeed, the attempt is a
+// success.
 func endOfLostJob(setup *v1alpha1.FluxSetup, leader *podEnd) *setupEnd {
-	end := failedWith(v1alpha1.ReasonJobLost, fmt.Sprintf("the Job of the attempt, of uid %s, is gone: it was deleted, and not by the operator", setup.Spec.Launch.JobUID))
+	if leader.succeeded() {
+		return commandSucceeded()
+	}
+	end := failedWith(v1alpha1.ReasonJobLost, fmt.Sprintf("the Job of the attempt, of uid %s, was deleted by another client", setup.Spec.Launch.JobUID))
 	if leader != nil && leader.exitCode != nil {
 		end.message += "; " + leader.describe()
 		end.exitCode = leader.exitCode
@@ -76,8 +119,43 @@ func endOfLostJob(setup *v1alpha1.FluxSetup, leader *podEnd) *setupEnd {
 	return end
 }
 
-// endOfStartup says why the quorum was not reached in time.
-func endOfStartup(setup *v1alpha1.FluxSetup, observed setupObservation) *setupEnd {
+// firstLeader is the name of the first pod of rank 0; "" if it is not known.
+func firstLeader(setup *v1alpha1.FluxSetup, observed setupObservation) string {
+	switch {
+	case current(setup) && setup.Status.LeaderPod != "":
+		return setup.Status.LeaderPod
+	case observed.ends.leader != nil:
+		return observed.ends.leader.pod
+	}
+	return ""
+}
+
+// endOfReplacedLeader is the end of an attempt whose command started again in a second pod of rank 0. Neither the end
+// of that pod nor the conditions of the Job count.
+func endOfReplacedLeader(setup *v1alpha1.FluxSetup, observed setupObservation) *setupEnd {
+	first, leader := firstLeader(setup, observed), observed.ends.leader
+	switch {
+	case leader == nil || leader.exitCode == nil || leader.pod != first:
+		return failedWith(v1alpha1.ReasonJobChanged, fmt.Sprintf(
+			"pod %s of rank 0 was replaced by pod %s, as happens where another client has removed its finalizer: how it ended was not observed, and what it ran is not run again in this attempt",
+			first, replacementOf(first, observed.pods)))
+	case leader.succeeded():
+		return commandSucceeded()
+	}
+	return endOfFailedJob(setup, &batchv1.JobCondition{}, leader, leader)
+}
+
+// endOfStartup is why the quorum was not reached, once startupTimeoutSeconds has expired.
+func endOfStartup(setup *v1alpha1.FluxSetup, observed setupObservation, quorumReached bool) (*setupEnd, time.Duration) {
+	switch {
+	case setup.Spec.Suspend || quorumReached:
+		return nil, 0
+	case !launched(setup):
+		return endBeforeLaunch(observed), 0
+	}
+	if left := startupEnd(setup, observed.job).Sub(observed.now); left > 0 {
+		return nil, left
+	}
 	end := failedWith("", fmt.Sprintf("the quorum was not reached within %d s: ", setup.Spec.StartupTimeoutSeconds))
 	switch {
 	case observed.failure != nil:
@@ -91,34 +169,45 @@ func endOfStartup(setup *v1alpha1.FluxSetup, observed setupObservation) *setupEn
 		end.reason = failed.reason
 		end.message += failed.message
 	}
-	return end
-}
-
-// endOfJob says how an attempt ended whose Job has ended. Rank 0 decides: its 0 is a success, even if another pod failed,
-// or the deadline was exceeded, before the Job controller counted it. A broker that the kubelet ends never ends with 0.
-func endOfJob(setup *v1alpha1.FluxSetup, observed setupObservation) (*setupEnd, time.Duration) {
-	verdict, leader := verdictOf(observed.job), observed.ends.leader
-	succeeded := leader != nil && leader.over && !leader.failed()
-	if succeeded || verdict.Type == batchv1.JobSuccessCriteriaMet || verdict.Type == batchv1.JobComplete {
-		return &setupEnd{
-			kind: v1alpha1.ConditionComplete, reason: v1alpha1.ReasonCommandSucceeded,
-			message: "the command has ended with 0", exitCode: new(int32(0)),
-		}, 0
-	}
-	// The end of rank 0 is worth waiting for, but not for ever: its node may be gone.
-	failedAt := verdict.LastTransitionTime.Time
-	if left := failedAt.Add(terminationTimeout).Sub(observed.now); left > 0 && (leader == nil || !leader.over) {
-		return nil, left
-	}
-
-	end := endOfFailedJob(setup, verdict, firstToFail(failedAt, leader, observed.ends.follower), leader)
-	if leader != nil {
-		end.exitCode = leader.exitCode
-	}
 	return end, 0
 }
 
-// endOfFailedJob says why a Job failed: first is the end that caused it, nil if it was not observed.
+// endOfJob is how an attempt ended whose Job has ended. Rank 0 decides: exit code 0 is a success, even if the Job
+// controller counted the failure of another pod or the deadline first. A broker that the kubelet terminates never ends
+// with 0.
+func endOfJob(setup *v1alpha1.FluxSetup, observed setupObservation) (*setupEnd, time.Duration) {
+	verdict, leader := verdictOf(observed.job), observed.ends.leader
+	if leader.succeeded() || verdict.Type == batchv1.JobSuccessCriteriaMet || verdict.Type == batchv1.JobComplete {
+		return commandSucceeded(), 0
+	}
+	// Wait for the end of rank 0, but not forever: its node may be lost.
+	if left := observed.ends.waitLeft(observed.now, terminationTimeout); left > 0 && (leader == nil || !leader.ended) {
+		return nil, left
+	}
+	return endOfFailedJob(setup, verdict, firstToFail(verdict.LastTransitionTime.Time, leader, observed.ends.follower), leader), 0
+}
+
+// endOfLeader is how an attempt ended whose rank 0 has ended while its Job has not. The operator waits until the Job
+// controller ends the Job: after a failure the operator deletes a Job that still runs, and its log with it. It does not
+// wait forever, because the Job does not end as long as another container runs in the pod of rank 0. If the Job was
+// changed, there is nothing to wait for.
+func endOfLeader(setup *v1alpha1.FluxSetup, observed setupObservation) (*setupEnd, time.Duration) {
+	leader := observed.ends.leader
+	timeout := verdictTimeout
+	if outlived(leader, observed.pods) {
+		timeout = terminationTimeout
+	}
+	left := observed.ends.waitLeft(observed.now, timeout)
+	switch {
+	case left > 0 && !changed(setup, observed.job):
+		return nil, left
+	case leader.succeeded():
+		return commandSucceeded(), 0
+	}
+	return endOfFailedJob(setup, &batchv1.JobCondition{}, firstToFail(observed.now, leader, observed.ends.follower), leader), 0
+}
+
+// endOfFailedJob is why a Job failed. first is the end that caused it; nil if it was not observed.
 func endOfFailedJob(setup *v1alpha1.FluxSetup, verdict *batchv1.JobCondition, first, leader *podEnd) *setupEnd {
 	var end *setupEnd
 	switch {
@@ -142,6 +231,9 @@ func endOfFailedJob(setup *v1alpha1.FluxSetup, verdict *batchv1.JobCondition, fi
 	case leader != first:
 		end.message += "; " + leader.describe()
 	}
+	if leader != nil {
+		end.exitCode = leader.exitCode
+	}
 	return end
 }
 
@@ -152,24 +244,23 @@ func deadlineOf(setup *v1alpha1.FluxSetup) string {
 	return fmt.Sprintf("%d", *setup.Spec.ActiveDeadlineSeconds)
 }
 
-// firstToFail is the end that caused the others: rank 0's, or that of the first of the other ranks that failed. nil if it
-// was not observed.
+// firstToFail is the end that caused the others: that of rank 0, or of the first other rank that failed. nil if it was
+// not observed.
 func firstToFail(failedAt time.Time, leader, follower *podEnd) *podEnd {
 	if leader != nil && !leader.failed() {
 		leader = nil
 	}
+	if leader == nil || follower == nil {
+		return onlyToFail(failedAt, cmp.Or(leader, follower))
+	}
 	switch {
-	// 1. It was the only one, unless it ended because the Job had failed.
-	case leader == nil || follower == nil:
-		only := cmp.Or(leader, follower)
-		if only == nil || only.endedByJob(failedAt) {
-			return nil
-		}
-		return only
-	// 2. Both ended by themselves, and in the same way: for the same reason.
+	// 1. A follower that was deleted and ended with 0 is the cause only if the Job controller then ended rank 0.
+	case !follower.failed() && !leader.endedByJob(failedAt):
+		return leader
+	// 2. Both ended by themselves, with the same exit code: for the same reason.
 	case leader.endedLike(follower):
 		return leader
-	// 3. One was deleted, by a user or by the Job controller, and the watch has reported the order.
+	// 3. A user or the Job controller deleted one of them, and the watch has reported the order.
 	case leader.order > 0 && follower.order > 0 && (!leader.deleted.IsZero() || !follower.deleted.IsZero()):
 		if leader.order < follower.order {
 			return leader
@@ -179,7 +270,15 @@ func firstToFail(failedAt time.Time, leader, follower *podEnd) *podEnd {
 	return firstByTime(failedAt, leader, follower)
 }
 
-// firstByTime is the end that was before the other, as far as times say.
+// onlyToFail is the end that caused the others, where one is known: that one, unless the failure of the Job ended it.
+func onlyToFail(failedAt time.Time, only *podEnd) *podEnd {
+	if only == nil || only.endedByJob(failedAt) {
+		return nil
+	}
+	return only
+}
+
+// firstByTime is the earlier of two ends, according to their timestamps.
 func firstByTime(failedAt time.Time, leader, follower *podEnd) *podEnd {
 	switch {
 	case leader.endedByJob(failedAt) && follower.endedByJob(failedAt):
@@ -188,14 +287,14 @@ func firstByTime(failedAt time.Time, leader, follower *podEnd) *podEnd {
 		return leader
 	case leader.endedByJob(failedAt):
 		return follower
-	// In the same second, it was the follower: where rank 0 is the first, the others end with 0.
+	// If both are in the same second, the follower was first: if rank 0 ends first, the others end with 0.
 	case leader.at.Before(follower.at):
 		return leader
 	}
 	return follower
 }
 
-// addTermination adds the end of rank 0 to a failure that was written before it was observed.
+// addTermination adds the end of rank 0 to a failure that was reported before that end was observed.
 func addTermination(status *v1alpha1.FluxSetupStatus, leader *podEnd) {
 	failed := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionFailed)
 	if failed == nil || status.ExitCode != nil || leader == nil || leader.exitCode == nil {

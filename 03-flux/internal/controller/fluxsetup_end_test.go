@@ -17,21 +17,21 @@ import (
 )
 
 // failJob simulates the Job controller after a pod has failed.
-func (b *bees) failJob() {
+func (b *setupTestEnv) failJob() {
 	b.t.Helper()
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 }
 
 func TestCommandFails(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.running()
 	b.terminate(0, 3, "the end of the output\n")
 	version := b.reconcile().ResourceVersion
 	b.clock.Step(time.Second)
-	b.Expect(b.reconcile().ResourceVersion).NotTo(Equal(version), "one broker less is ready")
+	b.Expect(b.reconcile().ResourceVersion).NotTo(Equal(version), "there is one ready broker less")
 	setup := b.setup()
-	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil(), "the Job controller has the word")
+	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil(), "the Job controller decides")
 
 	b.failJob()
 	setup = b.reconcile()
@@ -45,11 +45,11 @@ func TestCommandFails(t *testing.T) {
 	b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
 }
 
-// A follower is deleted, and the Job controller deletes the leader with the end of the output. The pod watch has
-// reported it.
+// A follower is deleted, and the Job controller deletes the leader. The watch has reported the leader's end and its
+// output.
 func TestFollowerLost(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.running()
 	leader, follower := b.pod(0).Name, b.pod(1).Name
 	b.deletePod(1)
@@ -59,7 +59,7 @@ func TestFollowerLost(t *testing.T) {
 	b.failJob()
 	result, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "what the leader has to say is waited for")
+	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "the end of the leader may still be reported")
 	b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
 
 	b.deletePod(0)
@@ -73,10 +73,10 @@ func TestFollowerLost(t *testing.T) {
 	b.Expect(setup.Status.LeaderPod).To(Equal(leader))
 }
 
-// The operator was down when the leader ended, and the pod is gone.
+// The operator was down when the leader ended, and the pod no longer exists.
 func TestEndOfRankZeroThatWasNotObserved(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.running()
 	b.terminate(1, 137, "")
 	b.clock.Step(2 * time.Second)
@@ -87,7 +87,7 @@ func TestEndOfRankZeroThatWasNotObserved(t *testing.T) {
 
 	result, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "the watch may yet tell")
+	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "the watch may still report it")
 	b.clock.Step(terminationTimeout)
 	setup := b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
@@ -95,10 +95,10 @@ func TestEndOfRankZeroThatWasNotObserved(t *testing.T) {
 	b.Expect(setup.Status.ExitCode).To(BeNil())
 }
 
-// The operator was down when the leader ended, and the pod is still there: nothing is lost.
+// The operator was down when the leader ended, and the pod still exists: nothing is lost.
 func TestEndOfRankZeroAfterARestartOfTheOperator(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.terminate(0, 127, "no such program")
 	b.failJob()
@@ -112,7 +112,7 @@ func TestDeadline(t *testing.T) {
 	t.Parallel()
 	spec := fluxOf(1)
 	spec.ActiveDeadlineSeconds = new(int64(60))
-	b := newBees(t, spec)
+	b := newSetupTestEnv(t, spec)
 	b.running()
 	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(HaveValue(Equal(int64(60))))
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.ActiveDeadlineSeconds = nil })
@@ -133,10 +133,11 @@ func TestDeadline(t *testing.T) {
 	b.Expect(message).To(HaveSuffix("ended with exit code 143: as far as it got"))
 }
 
-// A rank never comes. The end is written before the Job is deleted, and what the leader then has to say is added.
+// A rank does not start. The end is written before the Job is deleted, and the leader's output is added when it is
+// known.
 func TestQuorumNotReachedInTime(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.reconcile()
 	b.startPods()
 	b.kubelet(0, func(pod *corev1.Pod) {
@@ -175,22 +176,22 @@ func TestQuorumNotReachedInTime(t *testing.T) {
 	b.terminate(0, 143, "quorum delayed: waiting for bees-1-1 (rank 1)")
 	setup := b.reconcile()
 	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(143))))
-	said := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled)
-	b.Expect(said).To(HavePrefix(message + "; rank 0 "))
-	b.Expect(said).To(HaveSuffix("quorum delayed: waiting for bees-1-1 (rank 1)"))
+	after := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled)
+	b.Expect(after).To(HavePrefix(message + "; rank 0 "))
+	b.Expect(after).To(HaveSuffix("quorum delayed: waiting for bees-1-1 (rank 1)"))
 	b.collect()
 	version := setup.ResourceVersion
 	b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
-	b.Expect(b.job()).To(BeNil(), "it is never made again")
+	b.Expect(b.job()).To(BeNil(), "it is not created again")
 }
 
-// The time for the start counts to the quorum, and not beyond: not when a kubelet that starts again takes the
-// leader's readiness back, nor where ranks beyond minSize never come.
+// The time to start applies until the quorum is reached. It does not apply when a restarting kubelet resets the
+// readiness of the leader, or when ranks beyond minSize do not start.
 func TestStartupTimeoutEndsWithTheQuorum(t *testing.T) {
 	t.Parallel()
 	spec := fluxOf(3)
 	spec.MinSize = new(int32(2))
-	b := newBees(t, spec)
+	b := newSetupTestEnv(t, spec)
 	b.reconcile()
 	b.startPods(0, 1)
 	b.ready(0, 1)
@@ -212,7 +213,7 @@ func TestStartupTimeoutEndsWithTheQuorum(t *testing.T) {
 
 func TestPodsThatRemainAreAFailure(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.terminate(0, 1, "")
 	b.failJob()
@@ -230,12 +231,12 @@ func TestPodsThatRemainAreAFailure(t *testing.T) {
 	b.Expect(b.job()).To(BeNil())
 }
 
-// The API server will not have the Job.
+// The API server rejects the Job.
 func TestRejectedJob(t *testing.T) {
 	t.Parallel()
 	spec := fluxOf(1)
 	spec.Template = &v1alpha1.PodTemplate{VolumeMounts: []corev1.VolumeMount{{Name: "no-such-volume", MountPath: "/data"}}}
-	b := newBees(t, spec)
+	b := newSetupTestEnv(t, spec)
 	_, err := b.try()
 	b.Expect(err).To(MatchError(ContainSubstring("no-such-volume")), "it is retried")
 	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("no-such-volume"))
@@ -245,10 +246,10 @@ func TestRejectedJob(t *testing.T) {
 	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("no-such-volume"))
 }
 
-// An error that is tried again and again is not tried for ever.
-func TestErrorThatLastsIsAFailure(t *testing.T) {
+// An error that persists is not retried forever.
+func TestPersistentErrorIsAFailure(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 			if _, ok := object.(*corev1.Secret); ok {
@@ -263,5 +264,5 @@ func TestErrorThatLastsIsAFailure(t *testing.T) {
 	_, _ = b.try()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonAPIError)
 	b.Expect(message).To(HaveSuffix("creating Secret bees-1: the store is out of order"))
-	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil(), "it was not started, and never will be")
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil(), "it was not started, and is deleted")
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,8 +20,8 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// countJobs is a client that counts the Jobs that are made through it.
-func countJobs(b *bees, made *atomic.Int32) client.Client {
+// countJobs is a client that counts the Jobs that it creates.
+func countJobs(b *setupTestEnv, made *atomic.Int32) client.Client {
 	return b.through(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 			err := c.Create(ctx, object, opts...)
@@ -33,7 +35,7 @@ func countJobs(b *bees, made *atomic.Int32) client.Client {
 
 func TestReconcilersAtOnceMakeOneJob(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	var made atomic.Int32
 	c := countJobs(b, &made)
 	var all sync.WaitGroup
@@ -41,7 +43,7 @@ func TestReconcilersAtOnceMakeOneJob(t *testing.T) {
 		r := b.newReconciler(c)
 		all.Go(func() {
 			for range 20 {
-				// Those that lose the race get an error, and try again.
+				// The reconcilers that lose the race get an error, and retry.
 				if _, err := r.Reconcile(b.ctx, ctrl.Request{NamespacedName: b.key("bees")}); err == nil {
 					return
 				}
@@ -56,10 +58,10 @@ func TestReconcilersAtOnceMakeOneJob(t *testing.T) {
 	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
 }
 
-// Whatever of the launch a cache does not have yet: one Job is created, and it is recorded.
+// Whichever part of the launch the cache lacks, one Job is created, and it is recorded.
 func TestLaunchDoesNotTrustTheCache(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	noSetup, noJob := stale[v1alpha1.FluxSetup](b, "bees"), staleJobs(b)
 	setup, job := b.reconcile(), b.job()
 	for name, c := range map[string]client.Client{"FluxSetup": noSetup, "Job": noJob} {
@@ -73,7 +75,7 @@ func TestLaunchDoesNotTrustTheCache(t *testing.T) {
 
 func TestJobLost(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	setup := b.reconcile()
@@ -83,9 +85,9 @@ func TestJobLost(t *testing.T) {
 
 	b.forget()
 	b.reconcile()
-	b.Expect(b.job()).To(BeNil(), "it is never created again")
+	b.Expect(b.job()).To(BeNil(), "it is not created again")
 
-	// Nor if a Job of its name is created late, or by hand: it does not run, and is deleted.
+	// A Job of its name that is created late, or by a user, does not run, and is deleted.
 	forged := desiredJob(setup)
 	b.Expect(b.client.Create(b.ctx, forged)).To(Succeed())
 	b.reconcile()
@@ -94,13 +96,23 @@ func TestJobLost(t *testing.T) {
 	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
 }
 
+// isLaunch reports whether what is applied is the record of a launch.
+func isLaunch(configuration runtime.ApplyConfiguration) bool {
+	sent, ok := configuration.(*application)
+	if !ok {
+		return false
+	}
+	_, ok = sent.applicable.(*launchConfiguration)
+	return ok
+}
+
 // A Job that is deleted before it is recorded has not run: it is created again.
 func TestJobDeletedBeforeItIsRecordedIsCreatedAgain(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			if _, ok := configuration.(*launchConfiguration); ok {
+			if isLaunch(configuration) {
 				return errCrash
 			}
 			return c.Apply(ctx, configuration, opts...)
@@ -119,10 +131,11 @@ func TestJobDeletedBeforeItIsRecordedIsCreatedAgain(t *testing.T) {
 	b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
 }
 
-// The cache still shows an attempt as it began, and it has failed since, for want of a name. It is not begun.
+// The cache still shows an attempt as it began, although it has failed since because of a name conflict. It is not
+// launched.
 func TestEndIsReadPastTheCacheBeforeALaunch(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	other := notOwnedObjects(b)["Job"]
 	b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 	b.reconcile()
@@ -140,7 +153,7 @@ func TestEndIsReadPastTheCacheBeforeALaunch(t *testing.T) {
 
 func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.running()
 	first := b.job()
 	b.terminate(1, 137, "")
@@ -153,14 +166,14 @@ func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
 	setup := b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
-	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil(), "that was the attempt before")
+	b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil(), "the previous attempt failed")
 	b.Expect(setup.Status.ExitCode).To(BeNil())
 	b.Expect(setup.Status.LeaderPod).To(BeEmpty())
 	b.Expect(setup.Spec.Launch.Attempt).To(Equal(int32(2)), "the attempt begins with its record")
 	b.Expect(setup.Spec.Launch.JobUID).To(BeEmpty())
 	b.Expect(b.job().Finalizers).To(ContainElement(metav1.FinalizerDeleteDependents), "the pods go first")
 
-	// The Job is gone, and its pods are not.
+	// The Job no longer exists, but its pods do.
 	job := b.job()
 	b.collectFiles(job)
 	job.Finalizers = nil
@@ -178,11 +191,11 @@ func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
 	b.Expect(setup.Spec.Launch.JobUID).To(Equal(string(b.job().UID)))
 }
 
-// The cache shows the FluxSetup of the attempt before, or as it was suspended, and the Job of the present one:
-// that is not touched.
+// The cache shows the FluxSetup in the previous attempt, or suspended, and the Job of the current attempt. That Job is
+// not changed.
 func TestStaleFluxSetupDoesNotEndANewerAttempt(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	first := stale[v1alpha1.FluxSetup](b, "bees")
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend = true })
@@ -204,19 +217,20 @@ func TestStaleFluxSetupDoesNotEndANewerAttempt(t *testing.T) {
 	}
 }
 
-// A Flux is deleted and made anew at once, and the pods of the first are still there: their names are those of
-// the second's.
+// A Flux is deleted and created again at once, while the pods of the first one still exist. They have the same names as
+// those of the second one.
 func TestPodsOfAnEarlierFluxSetupAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.Expect(b.client.Delete(b.ctx, b.flux)).To(Succeed())
 	b.Expect(b.client.Delete(b.ctx, b.setup())).To(Succeed())
 	b.flux = b.makeFlux(fluxOf(1))
 	b.applySetup(firstSetup(b.flux))
+	b.recordSetup()
 	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
-	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "that is left to the garbage collector")
+	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "it is left to the garbage collector")
 
 	for _, dependent := range []client.Object{b.job(), b.secret(), b.configMap(), fetch[corev1.Service](b)} {
 		b.Expect(b.client.Delete(b.ctx, dependent, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
@@ -226,4 +240,42 @@ func TestPodsOfAnEarlierFluxSetupAreWaitedFor(t *testing.T) {
 	b.remove(0)
 	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+}
+
+// denied is the API server's response when an admission webhook denies a request with the given status.
+func denied(code int32, reason metav1.StatusReason) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "w.example.com" denied the request: no`,
+	}}
+}
+
+// A webhook denies the record of the launch. That is a rejection, whatever status the webhook chooses: neither a stale
+// cache nor a transient error. Nothing runs.
+func TestDeniedLaunchIsReported(t *testing.T) {
+	t.Parallel()
+	for name, denial := range map[string]error{
+		"Forbidden": denied(http.StatusForbidden, metav1.StatusReasonForbidden),
+		"Conflict":  denied(http.StatusConflict, metav1.StatusReasonConflict),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newSetupTestEnv(t, fluxOf(1))
+			b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+				Apply: func(ctx context.Context, c client.WithWatch, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+					if isLaunch(configuration) {
+						return denial
+					}
+					return c.Apply(ctx, configuration, opts...)
+				},
+			}))
+			_, err := b.try()
+			b.Expect(err).To(HaveOccurred(), "it is retried")
+			b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)).To(ContainSubstring("denied the request"))
+			b.Expect(b.job().Spec.Suspend).To(HaveValue(BeTrue()))
+
+			b.forget()
+			b.reconcile()
+			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+		})
+	}
 }

@@ -16,7 +16,7 @@ import (
 
 func TestCreateToComplete(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 
 	setup := b.reconcile()
 	b.expect(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonOwned)
@@ -65,10 +65,10 @@ func TestCreateToComplete(t *testing.T) {
 	b.Expect(b.job().DeletionTimestamp).To(BeNil(), "what has ended by itself is kept")
 }
 
-// The kubelet may not come to look for the sign that the command runs before it is over.
+// The command may end before the kubelet has probed the container.
 func TestCommandShorterThanAProbe(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.startPods()
 	b.terminate(0, 0, "")
@@ -78,9 +78,9 @@ func TestCommandShorterThanAProbe(t *testing.T) {
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 }
 
-func TestCertificateIsNeverMadeAgainWhileTheJobIsThere(t *testing.T) {
+func TestCertificateIsNeverReplacedWhileTheJobExists(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.reconcile()
 	b.startPods()
 	secret := b.secret()
@@ -92,7 +92,7 @@ func TestCertificateIsNeverMadeAgainWhileTheJobIsThere(t *testing.T) {
 	b.reconcile()
 	b.Expect(b.secret()).To(BeNil())
 
-	// The next attempt begins from clean, and has one of its own.
+	// The next attempt starts with new objects.
 	b.terminate(1, 1, "")
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 	b.restart()
@@ -103,10 +103,10 @@ func TestCertificateIsNeverMadeAgainWhileTheJobIsThere(t *testing.T) {
 	b.Expect(b.secret().Data).NotTo(Equal(secret.Data))
 }
 
-// Of brokers that become ready one by one, a status is written once a second. The quorum does not wait.
+// While brokers become ready one by one, a status is written once a second. The quorum is written at once.
 func TestReadyRanksArePaced(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(3))
+	b := newSetupTestEnv(t, fluxOf(3))
 	b.reconcile()
 	b.startPods()
 	b.ready(1)

@@ -25,43 +25,48 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "flux-operator"
 
-	// labelAttempt has the attempt that a Job or a pod is for.
+	// labelAttempt is the attempt that a Job or a pod is for.
 	labelAttempt = "flux-framework.org/attempt"
-	// annotationStarted is "false" on a Job that was created, and "true" from the moment at which it may run.
+	// annotationStarted is "false" on a new Job, and "true" from the moment at which it may run.
 	annotationStarted = "flux-framework.org/started"
-	// annotationConfigHash is, on a Job, the SHA-256 of the files of its ConfigMap.
+	// annotationStartTime is when a Job was started. A Job that was not started does not have it.
+	annotationStartTime = "flux-framework.org/start-time"
+	// annotationConfigHash on a Job is the SHA-256 of the files in its ConfigMap.
 	annotationConfigHash = "flux-framework.org/config-hash"
+	// annotationCertificates on a Job is the SHA-256 of each certificate that was created for it. One of them is in its
+	// Secret.
+	annotationCertificates = "flux-framework.org/certificates"
 
 	containerName = "flux"
 	portName      = "broker"
 
-	// Users' volumes cannot have names that begin like these.
+	// Volume names with these prefixes are reserved: the API rejects them in a Flux.
 	volumeDir    = "flux-dir"
 	volumeConfig = "flux-config"
 	volumeSecret = "flux-secret"
 
-	// gracePeriodSeconds is how long a broker may take to end.
+	// gracePeriodSeconds is how long a broker may take to terminate.
 	gracePeriodSeconds = 10
 )
 
-// dependentLabels are those of all that is created for a FluxSetup.
+// dependentLabels are the labels of all dependents of a FluxSetup.
 func dependentLabels(setup *v1alpha1.FluxSetup) map[string]string {
 	return map[string]string{labelName: "flux", labelInstance: setup.Name, labelManagedBy: managedBy}
 }
 
-// attemptLabels are those of what is created for one attempt.
+// attemptLabels are the labels of the dependents of one attempt.
 func attemptLabels(setup *v1alpha1.FluxSetup) map[string]string {
 	labels := dependentLabels(setup)
 	labels[labelAttempt] = strconv.Itoa(int(setup.Spec.Attempt))
 	return labels
 }
 
-// podSelector finds the Jobs and pods of a FluxSetup, of whatever attempt.
+// podSelector selects the Jobs and pods of a FluxSetup, of all attempts.
 func podSelector(setup *v1alpha1.FluxSetup) map[string]string {
 	return map[string]string{labelInstance: setup.Name, labelManagedBy: managedBy}
 }
 
-// attemptMeta is the metadata of what is created for one attempt: the garbage collector deletes it with its owner.
+// attemptMeta is the metadata of a dependent of one attempt: the garbage collector deletes it with its owner.
 func attemptMeta(setup *v1alpha1.FluxSetup, owner client.Object, kind schema.GroupVersionKind) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: jobName(setup), Namespace: setup.Namespace, Labels: attemptLabels(setup),
@@ -69,7 +74,7 @@ func attemptMeta(setup *v1alpha1.FluxSetup, owner client.Object, kind schema.Gro
 	}
 }
 
-// clusterOf is what the files of the brokers are made from.
+// clusterOf is the input for the files of the brokers.
 func clusterOf(setup *v1alpha1.FluxSetup) broker.Cluster {
 	spec := setup.Spec
 	return broker.Cluster{
@@ -80,7 +85,7 @@ func clusterOf(setup *v1alpha1.FluxSetup) broker.Cluster {
 	}
 }
 
-// desiredSecret belongs to the Job of an attempt, and goes with it.
+// desiredSecret is owned by the Job of an attempt, and deleted with it.
 func desiredSecret(setup *v1alpha1.FluxSetup, job *batchv1.Job, certificate []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: attemptMeta(setup, job, jobKind),
@@ -89,7 +94,7 @@ func desiredSecret(setup *v1alpha1.FluxSetup, job *batchv1.Job, certificate []by
 	}
 }
 
-// desiredConfigMap belongs to the Job of an attempt, and goes with it.
+// desiredConfigMap is owned by the Job of an attempt, and deleted with it.
 func desiredConfigMap(setup *v1alpha1.FluxSetup, job *batchv1.Job) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: attemptMeta(setup, job, jobKind),
@@ -100,7 +105,7 @@ func desiredConfigMap(setup *v1alpha1.FluxSetup, job *batchv1.Job) *corev1.Confi
 
 var jobKind = batchv1.SchemeGroupVersion.WithKind("Job")
 
-// launchConfiguration is the apply configuration of a FluxSetup that has nothing but its launch.
+// launchConfiguration is the apply configuration of spec.launch alone.
 type launchConfiguration struct {
 	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
 	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata"`
@@ -110,13 +115,13 @@ type launchConfiguration struct {
 	} `json:"spec"`
 }
 
-// IsApplyConfiguration marks it as one.
+// IsApplyConfiguration implements runtime.ApplyConfiguration.
 func (*launchConfiguration) IsApplyConfiguration() {}
 
-// desiredLaunch is accepted only if the FluxSetup is still as it was read.
+// desiredLaunch is accepted only if the FluxSetup has not changed since it was read.
 func desiredLaunch(setup *v1alpha1.FluxSetup, launch v1alpha1.Launch) *launchConfiguration {
 	configuration := &launchConfiguration{
-		TypeMetaApplyConfiguration: *metav1ac.TypeMeta().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("FluxSetup"),
+		TypeMetaApplyConfiguration: *metav1ac.TypeMeta().WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).WithKind("FluxSetup"),
 		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(setup.Name).WithNamespace(setup.Namespace).
 			WithUID(setup.UID).WithResourceVersion(setup.ResourceVersion),
 	}
@@ -124,21 +129,23 @@ func desiredLaunch(setup *v1alpha1.FluxSetup, launch v1alpha1.Launch) *launchCon
 	return configuration
 }
 
-// desiredService gives each rank its DNS name, before the rank is ready: it is ready only when it has been found. Its name
-// is that of the FluxSetup, whatever the attempt: hosts are NAME-ATTEMPT-RANK.NAME.NAMESPACE.svc. It selects by our own
-// labels, not by the name of the Job, so that it finds the pods of a Job that an older operator has named otherwise; and
-// only those of the present attempt, so that no other pod is in its endpoints.
+// desiredService gives each rank its DNS name before it is ready, because a broker becomes ready only after the others
+// have found it. The name of the Service is that of the FluxSetup, for all attempts: hosts are
+// NAME-ATTEMPT-RANK.NAME.NAMESPACE.svc. The selector uses our own labels instead of the Job's name, because an older
+// version of the operator named its Jobs differently. It selects the current attempt only, so that no other pod is in
+// its endpoints.
 func desiredService(setup *v1alpha1.FluxSetup) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(setup.Name, setup.Namespace).
 		WithLabels(dependentLabels(setup)).
 		WithOwnerReferences(metav1ac.OwnerReference().
-			WithAPIVersion(v1alpha1.GroupVersion.String()).
+			WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).
 			WithKind("FluxSetup").
 			WithName(setup.Name).
 			WithUID(setup.UID).
 			WithController(true).
 			WithBlockOwnerDeletion(true)).
 		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
 			WithClusterIP(corev1.ClusterIPNone).
 			WithPublishNotReadyAddresses(true).
 			WithSelector(attemptLabels(setup)).
@@ -149,28 +156,18 @@ func desiredService(setup *v1alpha1.FluxSetup) *corev1ac.ServiceApplyConfigurati
 				WithTargetPort(intstr.FromString(portName))))
 }
 
-// desiredJob is the Job of the present attempt, suspended until it is recorded. Its index is the rank. No pod is ever
-// replaced: a broker cannot come back to an instance that has lost it, so the whole attempt fails. It succeeds when rank
-// 0 does: the others end with 0 whatever the command does.
+// desiredJob is the Job of the current attempt. It is suspended until it is recorded.
 func desiredJob(setup *v1alpha1.FluxSetup) *batchv1.Job {
 	job := &batchv1.Job{
-		ObjectMeta: attemptMeta(setup, setup, v1alpha1.GroupVersion.WithKind("FluxSetup")),
-		Spec: batchv1.JobSpec{
-			Suspend:               new(true),
-			Completions:           new(setup.Spec.Size),
-			Parallelism:           new(setup.Spec.Size),
-			CompletionMode:        new(batchv1.IndexedCompletion),
-			BackoffLimit:          new(int32(0)),
-			SuccessPolicy:         &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: new("0")}}},
-			ActiveDeadlineSeconds: setup.Spec.ActiveDeadlineSeconds,
-			Template:              desiredPod(setup),
-		},
+		ObjectMeta: attemptMeta(setup, setup, v1alpha1.SchemeGroupVersion.WithKind("FluxSetup")),
+		Spec:       runsOnce(setup.Spec.Size),
 	}
+	job.Spec.ActiveDeadlineSeconds, job.Spec.Template = setup.Spec.ActiveDeadlineSeconds, desiredPod(setup)
 	job.Annotations = map[string]string{annotationStarted: "false", annotationConfigHash: clusterOf(setup).Hash()}
 	return job
 }
 
-// desiredPod is the same for all ranks: the Job controller sets the index of each pod.
+// desiredPod is the pod template. It is the same for all ranks: the Job controller sets the index of each pod.
 func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
 	given := setup.Spec.Template.DeepCopy()
 	labels := map[string]string{}
@@ -181,7 +178,7 @@ func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
 		Spec: corev1.PodSpec{
 			Subdomain:     setup.Name,
 			RestartPolicy: corev1.RestartPolicyNever,
-			// Followers ignore the request to end when their leader is gone.
+			// Followers ignore TERM when their leader no longer exists, so this is how long they delay the deletion.
 			TerminationGracePeriodSeconds: new(int64(gracePeriodSeconds)),
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
@@ -219,7 +216,7 @@ func desiredContainer(setup *v1alpha1.FluxSetup, given *v1alpha1.PodTemplate) co
 			{Name: volumeSecret, MountPath: broker.SecretDir, ReadOnly: true},
 		}, given.VolumeMounts...),
 		SecurityContext: given.ContainerSecurityContext,
-		// How long a start may take is decided by the operator, not by the kubelet.
+		// The operator, not the kubelet, decides how long a start may take.
 		StartupProbe: &corev1.Probe{
 			ProbeHandler:     corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "test -e " + broker.ReadyFile}}},
 			PeriodSeconds:    1,
@@ -229,4 +226,10 @@ func desiredContainer(setup *v1alpha1.FluxSetup, given *v1alpha1.PodTemplate) co
 		// The kubelet keeps the end of the output in the pod's status, where it outlives the container.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
+}
+
+// isOurs reports whether a FluxSetup, whichever it is, controls the object.
+func isOurs(object metav1.Object) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.Kind == "FluxSetup" && owner.APIVersion == v1alpha1.SchemeGroupVersion.String()
 }

@@ -17,9 +17,9 @@ import (
 	"example.com/workbook/03-flux/internal/broker"
 )
 
-var update = flag.Bool("update", false, "write the golden files of this package anew")
+var update = flag.Bool("update", false, "rewrite the golden files of this package")
 
-// fullFlux is a Flux that says something of everything.
+// fullFlux is a Flux with all optional fields.
 func fullFlux() *v1alpha1.Flux {
 	return &v1alpha1.Flux{
 		ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: "hive", UID: "1"},
@@ -49,7 +49,7 @@ func fullFlux() *v1alpha1.Flux {
 	}
 }
 
-// launchedSetup is the FluxSetup of a Flux, launched.
+// launchedSetup is the FluxSetup of a Flux after the launch.
 func launchedSetup(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 	setup := firstSetup(flux)
 	setup.UID = "2"
@@ -57,7 +57,7 @@ func launchedSetup(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 	return setup
 }
 
-func TestDesiredJobIsGolden(t *testing.T) {
+func TestDesiredJobMatchesTheGoldenFile(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	text, err := yaml.Marshal(desiredJob(launchedSetup(fullFlux())))
@@ -68,18 +68,18 @@ func TestDesiredJobIsGolden(t *testing.T) {
 		g.Expect(os.WriteFile(golden, text, 0o600)).To(Succeed())
 	}
 	want, err := os.ReadFile(golden)
-	g.Expect(err).NotTo(HaveOccurred(), "go test -update writes it")
+	g.Expect(err).NotTo(HaveOccurred(), "go test -update creates it")
 	g.Expect(text).To(MatchYAML(want))
 }
 
-// What contract with the broker each field is for is in the golden file's eyes no more than a change. These are
-// those without which a job ends falsely, or never.
+// The golden file shows a change of a field, but not why the broker needs the field. Without these fields a job ends
+// with a wrong result, or never.
 func TestDesiredJobKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	setup := launchedSetup(fullFlux())
 	job := desiredJob(setup)
-	g.Expect(job.Spec.BackoffLimit).To(HaveValue(BeZero()), "a leader that is replaced comes up alone and waits for ever")
+	g.Expect(job.Spec.BackoffLimit).To(HaveValue(BeZero()), "a replaced leader starts alone and waits forever")
 	g.Expect(job.Spec.SuccessPolicy.Rules).To(HaveLen(1))
 	g.Expect(job.Spec.SuccessPolicy.Rules[0].SucceededIndexes).To(HaveValue(Equal("0")))
 	g.Expect(job.Spec.SuccessPolicy.Rules[0].SucceededCount).To(BeNil())
@@ -89,10 +89,10 @@ func TestDesiredJobKeepsTheContract(t *testing.T) {
 	g.Expect(started(job)).To(BeFalse())
 
 	pod := job.Spec.Template
-	g.Expect(pod.Labels).To(HaveKeyWithValue(labelManagedBy, managedBy), "the cache finds it by that")
+	g.Expect(pod.Labels).To(HaveKeyWithValue(labelManagedBy, managedBy), "the cache selects it by this label")
 	g.Expect(pod.Labels).To(HaveKeyWithValue(labelAttempt, "1"))
 	g.Expect(pod.Labels).To(HaveKeyWithValue("team", "bees"))
-	g.Expect(pod.Spec.SecurityContext.FSGroup).To(BeNil(), "the broker refuses a certificate that a group can read")
+	g.Expect(pod.Spec.SecurityContext.FSGroup).To(BeNil(), "the broker rejects a certificate that a group can read")
 	g.Expect(pod.Spec.SetHostnameAsFQDN).To(BeNil(), "the hostname must be the one in broker.toml")
 	g.Expect(pod.Spec.Containers[0].Args).To(BeEmpty(), "Kubernetes expands $(X) in arguments, and Flux {{id}}")
 }
@@ -109,7 +109,7 @@ func TestDesiredFiles(t *testing.T) {
 	job.UID = "3"
 	configMap := desiredConfigMap(setup, job)
 	g.Expect(configMap.Name).To(Equal("bees-1"))
-	g.Expect(metav1.IsControlledBy(configMap, job)).To(BeTrue(), "it goes with the Job")
+	g.Expect(metav1.IsControlledBy(configMap, job)).To(BeTrue(), "it is deleted with the Job")
 	g.Expect(job.Annotations).To(HaveKeyWithValue(annotationConfigHash, cluster.Hash()))
 	g.Expect(configMap.Data).To(Equal(map[string]string{
 		"broker.toml": cluster.Config(), "entrypoint.sh": cluster.Entrypoint(), "command.sh": cluster.Command(),
@@ -120,12 +120,12 @@ func TestDesiredFiles(t *testing.T) {
 
 	secret := desiredSecret(setup, job, []byte("certificate"))
 	g.Expect(secret.Name).To(Equal("bees-1"))
-	g.Expect(metav1.IsControlledBy(secret, job)).To(BeTrue(), "it goes with the Job")
+	g.Expect(metav1.IsControlledBy(secret, job)).To(BeTrue(), "it is deleted with the Job")
 	g.Expect(secret.Data).To(Equal(map[string][]byte{"curve.cert": []byte("certificate")}))
 
 	service := desiredService(setup)
 	g.Expect(service.Spec.ClusterIP).To(HaveValue(Equal(corev1.ClusterIPNone)))
-	g.Expect(service.Spec.PublishNotReadyAddresses).To(HaveValue(BeTrue()), "a rank is ready only when it has been found")
+	g.Expect(service.Spec.PublishNotReadyAddresses).To(HaveValue(BeTrue()), "a rank becomes ready only after the others have found it")
 	g.Expect(service.Spec.Selector).To(Equal(attemptLabels(setup)))
 	for key, value := range service.Spec.Selector {
 		g.Expect(job.Spec.Template.Labels).To(HaveKeyWithValue(key, value))

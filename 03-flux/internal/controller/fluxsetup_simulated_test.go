@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// startPods simulates the Job controller and the scheduler: there is a pod, on a node, for each of the ranks, or for
-// all if none is named.
-func (b *bees) startPods(ranks ...int) {
+// startPods simulates the Job controller and the scheduler: it creates a pod, on a node, for each of the ranks, or for
+// all ranks if none is named.
+func (b *setupTestEnv) startPods(ranks ...int) {
 	b.t.Helper()
 	job := b.job()
 	if len(ranks) == 0 {
@@ -29,7 +29,7 @@ func (b *bees) startPods(ranks ...int) {
 	}
 }
 
-// podOfJob is the pod that the Job controller makes of a Job's template.
+// podOfJob is the pod that the Job controller creates from a Job's template.
 func podOfJob(job *batchv1.Job, rank int) *corev1.Pod {
 	template := job.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -41,7 +41,7 @@ func podOfJob(job *batchv1.Job, rank int) *corev1.Pod {
 	return pod
 }
 
-func (b *bees) pods() []corev1.Pod {
+func (b *setupTestEnv) pods() []corev1.Pod {
 	b.t.Helper()
 	var pods corev1.PodList
 	b.Expect(b.client.List(b.ctx, &pods, client.InNamespace(b.namespace))).To(Succeed())
@@ -49,7 +49,7 @@ func (b *bees) pods() []corev1.Pod {
 	return pods.Items
 }
 
-func (b *bees) pod(rank int) *corev1.Pod {
+func (b *setupTestEnv) pod(rank int) *corev1.Pod {
 	b.t.Helper()
 	for _, pod := range b.pods() {
 		if rankOf(&pod) == int32(rank) {
@@ -60,8 +60,8 @@ func (b *bees) pod(rank int) *corev1.Pod {
 	return nil
 }
 
-// kubelet writes the status of the pod of a rank.
-func (b *bees) kubelet(rank int, mutate func(*corev1.Pod)) {
+// kubelet simulates a kubelet, which writes the status of the pod of a rank.
+func (b *setupTestEnv) kubelet(rank int, mutate func(*corev1.Pod)) {
 	b.t.Helper()
 	pod := b.pod(rank)
 	mutate(pod)
@@ -69,16 +69,16 @@ func (b *bees) kubelet(rank int, mutate func(*corev1.Pod)) {
 	b.reconciler.terminations.note(b.pod(rank), false, true)
 }
 
-// ready simulates the kubelets: the pods of the ranks are ready.
-func (b *bees) ready(ranks ...int) {
+// ready simulates the kubelets, which report that the pods of the ranks are ready.
+func (b *setupTestEnv) ready(ranks ...int) {
 	b.t.Helper()
 	for _, rank := range ranks {
 		b.kubelet(rank, makeReady)
 	}
 }
 
-// terminate simulates a kubelet: the broker of a rank has ended.
-func (b *bees) terminate(rank int, exitCode int32, output string) {
+// terminate simulates a kubelet, which reports that the broker of a rank has ended.
+func (b *setupTestEnv) terminate(rank int, exitCode int32, output string) {
 	b.t.Helper()
 	b.kubelet(rank, func(pod *corev1.Pod) { makeTerminated(pod, exitCode, output, b.clock.Now()) })
 }
@@ -106,9 +106,9 @@ func makeTerminated(pod *corev1.Pod, exitCode int32, output string, at time.Time
 	}}
 }
 
-// deletePod simulates another client that deletes the pod of a rank. It is there until remove is called. The time of it is the
-// API server's, and the clock goes on to it.
-func (b *bees) deletePod(rank int) {
+// deletePod simulates another client that deletes the pod of a rank. The pod exists until remove is called. The clock
+// is set to the API server's time of the deletion.
+func (b *setupTestEnv) deletePod(rank int) {
 	b.t.Helper()
 	b.Expect(b.client.Delete(b.ctx, b.pod(rank))).To(Succeed())
 	pod := b.pod(rank)
@@ -118,16 +118,16 @@ func (b *bees) deletePod(rank int) {
 	b.reconciler.terminations.note(pod, false, true)
 }
 
-// remove simulates a kubelet that is done with a pod, and the watch, which reports it.
-func (b *bees) remove(rank int) {
+// remove simulates a kubelet that removes a pod, and the watch, which reports it.
+func (b *setupTestEnv) remove(rank int) {
 	b.t.Helper()
 	pod := b.pod(rank)
 	b.Expect(b.client.Delete(b.ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
 	b.reconciler.terminations.note(pod, true, true)
 }
 
-// judge simulates the Job controller: the Job has come to its end.
-func (b *bees) judge(kind batchv1.JobConditionType, reason string) {
+// judge simulates the Job controller, which ends the Job with a condition.
+func (b *setupTestEnv) judge(kind batchv1.JobConditionType, reason string) {
 	b.t.Helper()
 	job := b.job()
 	now := metav1.NewTime(b.clock.Now())
@@ -138,15 +138,16 @@ func (b *bees) judge(kind batchv1.JobConditionType, reason string) {
 	b.Expect(b.client.Status().Update(b.ctx, job)).To(Succeed())
 }
 
-// collect simulates the garbage collector, where a Job was deleted in the foreground: first what it owns, then itself.
-func (b *bees) collect() {
+// collect simulates the garbage collector after a foreground deletion of a Job: it deletes the dependents, and then the
+// Job.
+func (b *setupTestEnv) collect() {
 	b.t.Helper()
 	jobs := b.jobs()
 	b.Expect(jobs).NotTo(BeEmpty())
 	b.collectJob(&jobs[0])
 }
 
-func (b *bees) collectJob(job *batchv1.Job) {
+func (b *setupTestEnv) collectJob(job *batchv1.Job) {
 	b.t.Helper()
 	b.Expect(job.DeletionTimestamp).NotTo(BeNil(), "the Job was not deleted")
 	b.collectFiles(job)
@@ -159,8 +160,8 @@ func (b *bees) collectJob(job *batchv1.Job) {
 	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
 }
 
-// collectFiles simulates the garbage collector: ConfigMap and Secret go with the Job that owns them.
-func (b *bees) collectFiles(job *batchv1.Job) {
+// collectFiles simulates the garbage collector, which deletes ConfigMap and Secret with the Job that owns them.
+func (b *setupTestEnv) collectFiles(job *batchv1.Job) {
 	b.t.Helper()
 	if files := b.configMap(); files != nil && metav1.IsControlledBy(files, job) {
 		b.Expect(b.client.Delete(b.ctx, files)).To(Succeed())

@@ -15,20 +15,20 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// setupObservation is what one reconciliation of a FluxSetup observed. It is all that the status is computed from.
+// setupObservation is what one reconciliation of a FluxSetup observed. The status is computed from it alone.
 type setupObservation struct {
 	now time.Time
 	// notOwned: no Flux owns the FluxSetup.
 	notOwned bool
-	// cleared: it is suspended, and nothing is left.
+	// cleared: it is suspended, and no dependents are left.
 	cleared bool
-	// waiting is what of another attempt still exists; "" if nothing does.
+	// waiting describes what still exists of another attempt; "" if nothing does.
 	waiting string
-	// lost: the Job of the attempt was recorded, and is gone.
+	// lost: the Job of the attempt was recorded, and another client has deleted it or is deleting it.
 	lost bool
 	// job is the Job of the attempt; nil if there is none.
 	job *batchv1.Job
-	// pods are those of the Job.
+	// pods are the pods of the Job.
 	pods []corev1.Pod
 	// ends is what is known of pods that have ended.
 	ends jobTerminations
@@ -36,10 +36,10 @@ type setupObservation struct {
 	failure *failure
 }
 
-// setupStatus is the status that the observation amounts to, and when to reconcile again for what no event announces; 0
-// if there is no such thing. What it takes from the old status is what does not change any more in an attempt: its end,
-// that the quorum was reached, and the hash of its files. A broker whose kubelet restarts is not ready for a moment, and
-// the work goes on.
+// setupStatus computes the status from the observation. It also returns when to reconcile again for what no event
+// triggers; 0 if there is no need to. It keeps those parts of the old status that do not change any more in an attempt:
+// its end, that the quorum was reached, and the hash of its files. A broker can be briefly not ready, for example when
+// its kubelet restarts, while the work continues.
 func setupStatus(setup *v1alpha1.FluxSetup, observed setupObservation) (v1alpha1.FluxSetupStatus, time.Duration) {
 	status := *setup.Status.DeepCopy()
 	if !current(setup) {
@@ -55,21 +55,24 @@ func setupStatus(setup *v1alpha1.FluxSetup, observed setupObservation) (v1alpha1
 	var wait time.Duration
 	set(acceptedCondition(observed))
 	switch {
-	// 1. It is not acted on.
+	// 1. No Flux owns it, so nothing is done for it. What was observed of an attempt that has ended stays.
+	case observed.notOwned && attemptEnded(setup):
 	case observed.notOwned:
 		set(configuredCondition(setup, observed))
 		set(quorumCondition(setup, observed, nil))
 		status.ReadyRanks = 0
-	// 2. The attempt is over. What was observed of it stays.
-	case over(setup):
+	// 2. The attempt has ended. What was observed stays, except for what prevents the deletion of its dependents.
+	case attemptEnded(setup):
 		addTermination(&status, observed.ends.leader)
 		if setup.Spec.Suspend {
-			set(configuredCondition(setup, observed))
 			status.LeaderPod = ""
 		}
-	// 3. It is under way.
+		if changesAfterTheEnd(setup, observed) {
+			set(configuredCondition(setup, observed))
+		}
+	// 3. The attempt is active.
 	default:
-		reached := trueCondition(status.Conditions, v1alpha1.ConditionQuorumReached) != nil || workBegan(setup, observed)
+		reached := workBegan(setup, observed)
 		var end *setupEnd
 		end, wait = endOfAttempt(setup, observed, reached)
 		set(configuredCondition(setup, observed))
@@ -87,13 +90,18 @@ func setupStatus(setup *v1alpha1.FluxSetup, observed setupObservation) (v1alpha1
 	if observed.job != nil && observed.job.Annotations[annotationConfigHash] != "" {
 		status.ConfigHash = observed.job.Annotations[annotationConfigHash]
 	}
-	for i := range status.Conditions {
-		status.Conditions[i].ObservedGeneration = setup.Generation
-	}
+	observeGeneration(status.Conditions, setup.Generation, v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured,
+		v1alpha1.ConditionQuorumReached, v1alpha1.ConditionComplete, v1alpha1.ConditionFailed)
 	return status, wait
 }
 
-// ofOneAttempt tells which conditions are removed when a new attempt begins.
+// changesAfterTheEnd reports whether the condition Configured of an attempt that has ended is computed again: its
+// dependents are to be deleted, or their deletion fails or has failed before.
+func changesAfterTheEnd(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
+	return setup.Spec.Suspend || observed.failure != nil || needsAttention(conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured))
+}
+
+// ofOneAttempt reports whether a condition is removed when a new attempt begins.
 func ofOneAttempt(condition metav1.Condition) bool {
 	switch condition.Type {
 	case v1alpha1.ConditionQuorumReached, v1alpha1.ConditionComplete, v1alpha1.ConditionFailed:
@@ -102,40 +110,42 @@ func ofOneAttempt(condition metav1.Condition) bool {
 	return false
 }
 
-// acceptedCondition decides the condition Accepted.
+// acceptedCondition computes the condition Accepted.
 func acceptedCondition(observed setupObservation) metav1.Condition {
 	if observed.notOwned {
 		return notOwned(v1alpha1.ConditionAccepted)
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonOwned, Message: "it belongs to the Flux of its name",
+		Reason: v1alpha1.ReasonOwned, Message: "the Flux of the same name owns it",
 	}
 }
 
 func notOwned(kind string) metav1.Condition {
 	return metav1.Condition{
 		Type: kind, Status: metav1.ConditionFalse,
-		Reason: v1alpha1.ReasonNotOwned, Message: "no Flux of its name owns it: nothing is created for it. Create a Flux instead",
+		Reason: v1alpha1.ReasonNotOwned, Message: "no Flux of the same name owns it: nothing is created for it. Create a Flux instead",
 	}
 }
 
-// configuredCondition decides the condition Configured: the first case that holds is the one that is in the way.
+// configuredCondition computes the condition Configured: the first case that applies is reported.
 func configuredCondition(setup *v1alpha1.FluxSetup, observed setupObservation) metav1.Condition {
 	configured := metav1.Condition{Type: v1alpha1.ConditionConfigured, Status: metav1.ConditionFalse}
 	switch {
 	case observed.notOwned:
 		return notOwned(v1alpha1.ConditionConfigured)
 	case observed.cleared:
-		configured.Reason, configured.Message = v1alpha1.ReasonSuspended, "suspended: nothing is left"
+		configured.Reason, configured.Message = v1alpha1.ReasonSuspended, "suspended: all dependents are deleted"
 	case observed.failure != nil:
 		configured.Reason, configured.Message = observed.failure.reason, observed.failure.message
 	case setup.Spec.Suspend:
-		configured.Reason, configured.Message = v1alpha1.ReasonSuspending, "waiting for all pods to end"
+		configured.Reason, configured.Message = v1alpha1.ReasonSuspending, "waiting for all pods to terminate"
 	case observed.lost:
-		configured.Reason, configured.Message = v1alpha1.ReasonJobLost, "the Job of the attempt is gone"
+		configured.Reason, configured.Message = v1alpha1.ReasonJobLost, "the Job of the attempt was deleted"
 	case observed.waiting != "":
-		configured.Reason, configured.Message = v1alpha1.ReasonWaitingForPods, "waiting for what is left of an earlier attempt to end"
+		configured.Reason, configured.Message = v1alpha1.ReasonWaitingForPods, "waiting for the objects of an earlier attempt to be deleted"
+	case attemptEnded(setup) && (observed.job == nil || !kept(setup, observed.job)):
+		configured.Reason, configured.Message = v1alpha1.ReasonFinished, "the attempt has ended"
 	case observed.job == nil || !started(observed.job):
 		configured.Reason, configured.Message = v1alpha1.ReasonStarting, "the Job is not started yet"
 	default:
@@ -147,27 +157,29 @@ func configuredCondition(setup *v1alpha1.FluxSetup, observed setupObservation) m
 
 var quorumReached = metav1.Condition{
 	Type: v1alpha1.ConditionQuorumReached, Status: metav1.ConditionTrue,
-	Reason: v1alpha1.ReasonQuorumReached, Message: "enough brokers have found each other, and the work has begun",
+	Reason: v1alpha1.ReasonQuorumReached, Message: "enough brokers are connected, and the command has started",
 }
 
-// quorumCondition decides the condition QuorumReached where rank 0 does not say that it is. What keeps the brokers from
-// starting is reported as long as it lasts, and not only when it has lasted too long.
+// quorumCondition computes the condition QuorumReached while rank 0 is not ready. What prevents brokers from starting
+// is reported as long as it lasts, and not only after startupTimeoutSeconds.
 func quorumCondition(setup *v1alpha1.FluxSetup, observed setupObservation, end *setupEnd) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionQuorumReached, Status: metav1.ConditionFalse}
 	switch {
+	case observed.notOwned && current(setup) && trueCondition(setup.Status.Conditions, v1alpha1.ConditionQuorumReached) != nil:
+		return quorumReached
 	case observed.notOwned:
 		return notOwned(v1alpha1.ConditionQuorumReached)
 	case end != nil && end.kind == v1alpha1.ConditionComplete:
-		// A short command is over before the kubelet has looked for the sign that it runs.
+		// A short command can end before the kubelet has probed the container.
 		return quorumReached
 	case end != nil:
-		condition.Reason, condition.Message = v1alpha1.ReasonFinished, "the work ended before it was observed to begin"
+		condition.Reason, condition.Message = v1alpha1.ReasonFinished, "the command ended before its start was observed"
 	case observed.cleared:
-		condition.Reason, condition.Message = v1alpha1.ReasonSuspended, "suspended: nothing is left"
+		condition.Reason, condition.Message = v1alpha1.ReasonSuspended, "suspended: all dependents are deleted"
 	case setup.Spec.Suspend:
-		condition.Reason, condition.Message = v1alpha1.ReasonSuspending, "waiting for all pods to end"
+		condition.Reason, condition.Message = v1alpha1.ReasonSuspending, "waiting for all pods to terminate"
 	default:
-		condition.Reason, condition.Message = v1alpha1.ReasonStarting, "waiting for enough brokers to find each other"
+		condition.Reason, condition.Message = v1alpha1.ReasonStarting, "waiting for enough brokers to connect"
 		if failure := startFailureOf(setup, observed.pods, false); failure != nil {
 			condition.Reason, condition.Message = failure.reason, failure.message
 		}
@@ -175,8 +187,20 @@ func quorumCondition(setup *v1alpha1.FluxSetup, observed setupObservation, end *
 	return condition
 }
 
-// workBegan tells whether rank 0 says that the quorum was reached: it is ready, or was once.
+// failing reports whether this observation makes the attempt Failed although its Job has not ended.
+func failing(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
+	if attemptEnded(setup) || verdictOf(observed.job) != nil {
+		return false
+	}
+	end, _ := endOfAttempt(setup, observed, workBegan(setup, observed))
+	return end != nil && end.kind == v1alpha1.ConditionFailed
+}
+
+// workBegan reports whether the quorum of the attempt was reached: rank 0 is ready, or was ready before.
 func workBegan(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
+	if current(setup) && trueCondition(setup.Status.Conditions, v1alpha1.ConditionQuorumReached) != nil {
+		return true
+	}
 	leader := byRank(observed.pods, setup.Spec.Size)[0]
 	if leader == nil {
 		return false
@@ -185,10 +209,10 @@ func workBegan(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
 	return isReady(leader) || (status != nil && ptr.Deref(status.Started, false))
 }
 
-// countRanks counts the brokers that are ready, none of an attempt that is over, and names the leader.
+// countRanks sets the number of ready brokers, which is 0 for an attempt that has ended, and the leader's pod.
 func countRanks(status *v1alpha1.FluxSetupStatus, setup *v1alpha1.FluxSetup, observed setupObservation, ended bool) {
 	if observed.job == nil && observed.failure != nil && recorded(setup) {
-		// The Job could not be read: what was observed before is the best there is.
+		// The Job could not be read: keep what was observed before.
 		return
 	}
 	status.ReadyRanks = 0
@@ -202,15 +226,13 @@ func countRanks(status *v1alpha1.FluxSetupStatus, setup *v1alpha1.FluxSetup, obs
 			status.ReadyRanks++
 		}
 	}
-	switch {
-	case ranks[0] != nil:
+	status.LeaderPod = firstLeader(setup, observed)
+	if status.LeaderPod == "" && ranks[0] != nil {
 		status.LeaderPod = ranks[0].Name
-	case observed.ends.leader != nil:
-		status.LeaderPod = observed.ends.leader.pod
 	}
 }
 
-// onlyProgress tells whether two statuses differ only in how far the start has got.
+// onlyProgress reports whether two statuses differ only in the progress of the start.
 func onlyProgress(status, before v1alpha1.FluxSetupStatus) bool {
 	neutral := func(status v1alpha1.FluxSetupStatus) v1alpha1.FluxSetupStatus {
 		status = *status.DeepCopy()
@@ -224,13 +246,15 @@ func onlyProgress(status, before v1alpha1.FluxSetupStatus) bool {
 	return apiequality.Semantic.DeepEqual(neutral(status), neutral(before))
 }
 
-// setupTransitions are the changes of conditions that are logged.
+// setupTransitions are the changes of conditions that are logged. They have no Event type, because there is no recorder
+// for them.
 func setupTransitions(before, after v1alpha1.FluxSetupStatus) []transition {
 	var all []transition
 	for _, is := range after.Conditions {
 		was := conditionOf(before.Conditions, is.Type)
 		if was.Status != is.Status || was.Reason != is.Reason {
-			all = append(all, transition{reason: is.Reason, message: fmt.Sprintf("attempt %d: %s is %s: %s", after.Attempt, is.Type, is.Status, is.Message)})
+			is.Message = fmt.Sprintf("attempt %d: %s", after.Attempt, is.Message)
+			all = append(all, transition{Condition: is})
 		}
 	}
 	return all

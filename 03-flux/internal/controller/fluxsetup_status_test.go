@@ -49,7 +49,7 @@ func TestEndOfAFailedJob(t *testing.T) {
 			leader: []func(*corev1.Pod){terminated(128, 9), because("StartError", "no /bin/sh")},
 			reason: v1alpha1.ReasonPodNotStarted, message: "rank 0 (pod bees-0) did not start (StartError): no /bin/sh", exitCode: new(int32(128)),
 		},
-		"the kubelet will not have the leader": {
+		"the kubelet rejects the leader": {
 			leader: []func(*corev1.Pod){failedAsAWhole("OutOfcpu", "no room", 9)},
 			reason: v1alpha1.ReasonPodNotStarted, message: "rank 0 (pod bees-0) did not start (OutOfcpu): no room",
 		},
@@ -83,7 +83,7 @@ func TestEndOfAFailedJob(t *testing.T) {
 	}
 }
 
-// endsOf is what is known of a leader and of a follower, either of which may be unknown.
+// endsOf is what is known of the ends of a leader and a follower. Either may be unknown.
 func endsOf(leader, follower []func(*corev1.Pod)) jobTerminations {
 	var seen jobTerminations
 	for rank, steps := range map[string][]func(*corev1.Pod){"0": leader, "1": follower} {
@@ -95,13 +95,14 @@ func endsOf(leader, follower []func(*corev1.Pod)) jobTerminations {
 	return seen
 }
 
-// What the leader has to say is waited for from the moment at which the Job failed.
+// The operator waits for the end of the leader from the moment at which it observed the failure of the Job.
 func TestLeaderIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	leader := rankPod("0", makeReady, deleted(10))
 	observed := setupObservation{now: second(12), job: failedJob(batchv1.JobReasonBackoffLimitExceeded)}
 	observed.ends.note(endOfPod(&leader, false), false)
+	observed.ends.since = second(10)
 	end, wait := endOfAttempt(launchedSetup(fullFlux()), observed, true)
 	g.Expect(end).To(BeNil())
 	g.Expect(wait).To(Equal(13 * time.Second))
@@ -109,7 +110,7 @@ func TestLeaderIsWaitedFor(t *testing.T) {
 	end, _ = endOfAttempt(launchedSetup(fullFlux()), observed, true)
 	g.Expect(end.message).To(ContainSubstring(v1alpha1.LogUnavailable))
 
-	// It was only late: what it said is added, and stays.
+	// The end of the leader is reported late: it is added, and stays.
 	status := v1alpha1.FluxSetupStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionFailed, Message: "lost; " + v1alpha1.LogUnavailable + ": not observed"}}}
 	makeTerminated(&leader, 143, "at last", second(26))
 	for range 2 {
@@ -131,7 +132,7 @@ func TestOnlyProgress(t *testing.T) {
 		only   bool
 	}{
 		"a rank":            {func(s *v1alpha1.FluxSetupStatus) { s.ReadyRanks++; s.LeaderPod = "bees-0" }, true},
-		"a trouble":         {func(s *v1alpha1.FluxSetupStatus) { s.Conditions[0].Reason = v1alpha1.ReasonUnschedulable }, true},
+		"a start failure":   {func(s *v1alpha1.FluxSetupStatus) { s.Conditions[0].Reason = v1alpha1.ReasonUnschedulable }, true},
 		"the quorum":        {func(s *v1alpha1.FluxSetupStatus) { s.Conditions[0].Status = metav1.ConditionTrue }, false},
 		"another condition": {func(s *v1alpha1.FluxSetupStatus) { s.Conditions[1].Reason = v1alpha1.ReasonNameConflict }, false},
 		"the generation":    {func(s *v1alpha1.FluxSetupStatus) { s.ObservedGeneration++ }, false},

@@ -20,24 +20,32 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// bees is one FluxSetup, "bees", in a world of its own, with what a test needs to simulate all others: the Flux
-// controller, the Job controller, the garbage collector and the kubelets.
-type bees struct {
-	*world
+// setupTestEnv is a testEnv with one Flux and its FluxSetup, both named "bees", and the FluxSetup controller. The test
+// simulates the Flux controller, the Job controller, the garbage collector and the kubelets.
+type setupTestEnv struct {
+	*testEnv
 	t          *testing.T
 	flux       *v1alpha1.Flux
 	reconciler *FluxSetupReconciler
 }
 
-// newBees makes a Flux and its FluxSetup. Its clock shows the API server's time.
-func newBees(t *testing.T, spec v1alpha1.FluxSpec) *bees {
+// newSetupTestEnv creates a Flux and its FluxSetup. Its clock starts at the API server's time.
+func newSetupTestEnv(t *testing.T, spec v1alpha1.FluxSpec) *setupTestEnv {
 	t.Helper()
-	b := &bees{world: newWorld(t), t: t}
+	b := &setupTestEnv{testEnv: newTestEnv(t), t: t}
 	b.clock.SetTime(time.Now().Truncate(time.Second))
 	b.reconciler = b.newReconciler(b.client)
 	b.flux = b.makeFlux(spec)
 	b.applySetup(firstSetup(b.flux))
+	b.recordSetup()
 	return b
+}
+
+// recordSetup simulates the Flux controller, which records the FluxSetup that it has created.
+func (b *setupTestEnv) recordSetup() {
+	b.t.Helper()
+	b.flux.Status.SetupRef = &v1alpha1.SetupReference{Name: "bees", UID: string(b.setup().UID)}
+	b.Expect(b.client.Status().Update(b.ctx, b.flux)).To(Succeed())
 }
 
 // fluxOf is a spec of the given size.
@@ -45,24 +53,24 @@ func fluxOf(size int32) v1alpha1.FluxSpec {
 	return v1alpha1.FluxSpec{Image: "flux", Command: []string{"hostname"}, Size: size}
 }
 
-func (b *bees) newReconciler(c client.Client) *FluxSetupReconciler {
+func (b *setupTestEnv) newReconciler(c client.Client) *FluxSetupReconciler {
 	return NewFluxSetupReconciler(c, b.client, b.clock)
 }
 
-func (b *bees) makeFlux(spec v1alpha1.FluxSpec) *v1alpha1.Flux {
+func (b *setupTestEnv) makeFlux(spec v1alpha1.FluxSpec) *v1alpha1.Flux {
 	b.t.Helper()
 	flux := &v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}, Spec: spec}
 	b.Expect(b.client.Create(b.ctx, flux)).To(Succeed())
 	return flux
 }
 
-func (b *bees) applySetup(setup *v1alpha1.FluxSetup) {
+func (b *setupTestEnv) applySetup(setup *v1alpha1.FluxSetup) {
 	b.t.Helper()
 	b.Expect(b.client.Apply(b.ctx, configurationOf(setup), client.FieldOwner(fluxFieldOwner), client.ForceOwnership)).To(Succeed())
 }
 
 // change simulates the Flux controller, which changes the FluxSetup.
-func (b *bees) change(mutate func(*v1alpha1.FluxSetupSpec)) {
+func (b *setupTestEnv) change(mutate func(*v1alpha1.FluxSetupSpec)) {
 	b.t.Helper()
 	setup := b.setup()
 	next := &v1alpha1.FluxSetup{
@@ -74,8 +82,8 @@ func (b *bees) change(mutate func(*v1alpha1.FluxSetupSpec)) {
 	b.applySetup(next)
 }
 
-// restart simulates the Flux controller, which begins the next attempt.
-func (b *bees) restart() {
+// restart simulates the Flux controller, which starts the next attempt.
+func (b *setupTestEnv) restart() {
 	b.t.Helper()
 	b.change(func(spec *v1alpha1.FluxSetupSpec) {
 		spec.Attempt++
@@ -83,12 +91,12 @@ func (b *bees) restart() {
 	})
 }
 
-func (b *bees) try() (ctrl.Result, error) {
+func (b *setupTestEnv) try() (ctrl.Result, error) {
 	return b.reconciler.Reconcile(b.ctx, ctrl.Request{NamespacedName: b.key("bees")})
 }
 
 // reconcile reconciles once, which must not fail, and returns the FluxSetup after it.
-func (b *bees) reconcile() *v1alpha1.FluxSetup {
+func (b *setupTestEnv) reconcile() *v1alpha1.FluxSetup {
 	b.t.Helper()
 	_, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
@@ -96,15 +104,15 @@ func (b *bees) reconcile() *v1alpha1.FluxSetup {
 }
 
 // forget simulates a restart of the operator.
-func (b *bees) forget() { b.reconciler = b.newReconciler(b.client) }
+func (b *setupTestEnv) forget() { b.reconciler = b.newReconciler(b.client) }
 
-func (b *bees) setup() *v1alpha1.FluxSetup {
+func (b *setupTestEnv) setup() *v1alpha1.FluxSetup {
 	b.t.Helper()
 	return fetch[v1alpha1.FluxSetup](b)
 }
 
-// jobs are all Jobs of the namespace, by name. The order is that of the attempts.
-func (b *bees) jobs() []batchv1.Job {
+// jobs are all Jobs of the namespace, ordered by name, which is the order of their attempts.
+func (b *setupTestEnv) jobs() []batchv1.Job {
 	b.t.Helper()
 	var jobs batchv1.JobList
 	b.Expect(b.client.List(b.ctx, &jobs, client.InNamespace(b.namespace))).To(Succeed())
@@ -112,19 +120,19 @@ func (b *bees) jobs() []batchv1.Job {
 }
 
 // job is the Job of the newest attempt that has one; nil if there is none.
-func (b *bees) job() *batchv1.Job {
+func (b *setupTestEnv) job() *batchv1.Job {
 	b.t.Helper()
 	return last(b.jobs())
 }
 
-func (b *bees) configMap() *corev1.ConfigMap {
+func (b *setupTestEnv) configMap() *corev1.ConfigMap {
 	b.t.Helper()
 	var configMaps corev1.ConfigMapList
 	b.Expect(b.client.List(b.ctx, &configMaps, client.InNamespace(b.namespace))).To(Succeed())
 	return last(configMaps.Items)
 }
 
-func (b *bees) secret() *corev1.Secret {
+func (b *setupTestEnv) secret() *corev1.Secret {
 	b.t.Helper()
 	var secrets corev1.SecretList
 	b.Expect(b.client.List(b.ctx, &secrets, client.InNamespace(b.namespace))).To(Succeed())
@@ -142,7 +150,7 @@ func last[T any](items []T) *T {
 func fetch[T any, O interface {
 	*T
 	client.Object
-}](b *bees) O {
+}](b *setupTestEnv) O {
 	b.t.Helper()
 	return fetchNamed[T, O](b, "bees")
 }
@@ -150,7 +158,7 @@ func fetch[T any, O interface {
 func fetchNamed[T any, O interface {
 	*T
 	client.Object
-}](b *bees, name string) O {
+}](b *setupTestEnv, name string) O {
 	b.t.Helper()
 	object := O(new(T))
 	err := b.client.Get(b.ctx, b.key(name), object)
@@ -161,9 +169,8 @@ func fetchNamed[T any, O interface {
 	return object
 }
 
-// expect asserts status and reason of a condition, and that it speaks of the present spec. It returns its
-// message.
-func (b *bees) expect(kind string, status metav1.ConditionStatus, reason string) string {
+// expect asserts status and reason of a condition, and that it is of the current generation. It returns the message.
+func (b *setupTestEnv) expect(kind string, status metav1.ConditionStatus, reason string) string {
 	b.t.Helper()
 	setup := b.setup()
 	condition := ptr.Deref(apimeta.FindStatusCondition(setup.Status.Conditions, kind), metav1.Condition{})
@@ -176,7 +183,7 @@ func (b *bees) expect(kind string, status metav1.ConditionStatus, reason string)
 }
 
 // running brings an attempt to its quorum.
-func (b *bees) running() {
+func (b *setupTestEnv) running() {
 	b.t.Helper()
 	b.reconcile()
 	b.startPods()
@@ -187,16 +194,16 @@ func (b *bees) running() {
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 }
 
-// through is the client with some calls replaced.
-func (b *bees) through(funcs interceptor.Funcs) client.Client {
+// through is the client with some of its functions replaced.
+func (b *setupTestEnv) through(funcs interceptor.Funcs) client.Client {
 	b.t.Helper()
 	withWatch, err := client.NewWithWatch(b.config, client.Options{Scheme: scheme})
 	b.Expect(err).NotTo(HaveOccurred())
 	return interceptor.NewClient(withWatch, funcs)
 }
 
-// staleJobs is a client whose reads of Jobs show what they showed when it was made.
-func staleJobs(b *bees) client.Client {
+// staleJobs is a client whose reads of Jobs return what existed when it was created.
+func staleJobs(b *setupTestEnv) client.Client {
 	b.t.Helper()
 	then := b.jobs()
 	return b.through(interceptor.Funcs{
@@ -230,12 +237,12 @@ func staleJobs(b *bees) client.Client {
 	})
 }
 
-// stale is a client whose reads of T, by its name, show what they showed when it was made.
+// stale is a client whose reads of T by name return what existed when it was created.
 func stale[T any, O interface {
 	*T
 	client.Object
 	DeepCopyInto(*T)
-}](b *bees, name string) client.Client {
+}](b *setupTestEnv, name string) client.Client {
 	b.t.Helper()
 	then := fetchNamed[T, O](b, name)
 	return b.through(interceptor.Funcs{

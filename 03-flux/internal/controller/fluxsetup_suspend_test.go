@@ -12,12 +12,12 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-func (b *bees) suspend() {
+func (b *setupTestEnv) suspend() {
 	b.t.Helper()
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend = true })
 }
 
-func (b *bees) resume() {
+func (b *setupTestEnv) resume() {
 	b.t.Helper()
 	b.change(func(spec *v1alpha1.FluxSetupSpec) { spec.Suspend, spec.Attempt = false, spec.Attempt+1 })
 }
@@ -26,7 +26,7 @@ func TestSuspendedBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	spec := fluxOf(1)
 	spec.Suspend = true
-	b := newBees(t, spec)
+	b := newSetupTestEnv(t, spec)
 	b.reconcile()
 	b.expect(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonOwned)
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
@@ -34,8 +34,10 @@ func TestSuspendedBeforeItBegins(t *testing.T) {
 	b.expectNothing()
 	b.Expect(b.setup().Spec.Launch).To(BeNil())
 
-	// The time for the start begins when it does.
+	// The time to start counts from the launch.
 	b.clock.Step(2 * startupTimeout)
+	b.flux.Spec.Suspend = false
+	b.Expect(b.client.Update(b.ctx, b.flux)).To(Succeed())
 	b.resume()
 	b.reconcile()
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
@@ -44,7 +46,7 @@ func TestSuspendedBeforeItBegins(t *testing.T) {
 
 func TestSuspendedWhileRunningAndResumed(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.running()
 	b.suspend()
 	setup := b.reconcile()
@@ -52,9 +54,9 @@ func TestSuspendedWhileRunningAndResumed(t *testing.T) {
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	b.Expect(setup.Status.ReadyRanks).To(BeZero())
 	b.Expect(b.job().Finalizers).To(ContainElement(metav1.FinalizerDeleteDependents), "the pods go first")
-	b.Expect(b.secret()).NotTo(BeNil(), "the brokers may still look at it")
+	b.Expect(b.secret()).NotTo(BeNil(), "the brokers may still need it")
 
-	// The end of the pods is what was asked for, and no failure.
+	// The pods end because of the suspension: that is not a failure.
 	b.deletePod(1)
 	b.terminate(1, 143, "")
 	b.failJob()
@@ -77,10 +79,10 @@ func TestSuspendedWhileRunningAndResumed(t *testing.T) {
 	b.Expect(setup.Spec.Launch.Attempt).To(Equal(int32(2)))
 }
 
-// The time to live is over: all goes but what is known.
+// The TTL has expired: the dependents are deleted, and the status stays.
 func TestTearDownAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.terminate(0, 0, "")
 	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
@@ -102,11 +104,11 @@ func TestTearDownAfterTheEnd(t *testing.T) {
 	b.expectNothing()
 }
 
-// The command succeeds in the second in which it is suspended. That it did is written before the Job goes, or it
-// would be run once more.
+// The command succeeds in the second in which it is suspended. The success is written before the Job is deleted:
+// otherwise the command would run again.
 func TestEndInTheSecondOfASuspensionIsNotLost(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	behind := staleJobs(b)
 	b.suspend()
@@ -126,12 +128,59 @@ func TestEndInTheSecondOfASuspensionIsNotLost(t *testing.T) {
 	b.expectNothing()
 }
 
-// A teardown takes away nothing of anybody else's.
+// The command has succeeded, and is suspended before the Job controller has counted that: an injected container still
+// runs in the pod, or the node is busy. The command is not run again, whether the operator observed the end or was
+// down.
+func TestSuccessThatWasNotCountedIsNotLostWithASuspension(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]bool{"observed": false, "while the operator was down": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newSetupTestEnv(t, fluxOf(2))
+			b.running()
+			b.terminateBroker(0, "")
+			b.suspend()
+			if forget {
+				b.forget()
+			}
+			b.reconcile()
+			b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
+			b.Expect(b.job().DeletionTimestamp).To(BeNil(), "the end is written first")
+
+			b.reconcile()
+			b.collect()
+			b.reconcile()
+			b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
+			b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
+			b.expectNothing()
+		})
+	}
+}
+
+// The command succeeds while its Job is being deleted because of a suspension.
+func TestSuccessDuringATearDownIsNotLost(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.running()
+	b.suspend()
+	b.reconcile()
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
+	b.terminate(0, 0, "")
+	b.reconcile()
+	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
+	b.collect()
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
+	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
+	b.expectNothing()
+}
+
+// A teardown deletes nothing that the FluxSetup does not own.
 func TestTearDownLeavesWhatIsNotOwned(t *testing.T) {
 	t.Parallel()
 	spec := fluxOf(1)
 	spec.Suspend = true
-	b := newBees(t, spec)
+	b := newSetupTestEnv(t, spec)
 	other := notOwnedObjects(b)
 	for _, object := range other {
 		b.Expect(b.client.Create(b.ctx, object)).To(Succeed())
@@ -144,17 +193,52 @@ func TestTearDownLeavesWhatIsNotOwned(t *testing.T) {
 	b.Expect(fetch[corev1.Service](b).ResourceVersion).To(Equal(other["Service"].GetResourceVersion()))
 }
 
-// What is about to be deleted is left to the garbage collector.
+// Another client deletes the FluxSetup while the command runs, and a finalizer keeps it: the command is ended as if the
+// garbage collector had deleted the Job. If the Job is to be orphaned, it still runs.
+func TestFluxSetupBeingDeletedRunsNothing(t *testing.T) {
+	t.Parallel()
+	for finalizer, runs := range map[string]bool{"example.com/wait": false, metav1.FinalizerOrphanDependents: true} {
+		t.Run(finalizer, func(t *testing.T) {
+			t.Parallel()
+			b := newSetupTestEnv(t, fluxOf(1))
+			b.running()
+			setup := b.setup()
+			setup.Finalizers = []string{finalizer}
+			b.Expect(b.client.Update(b.ctx, setup)).To(Succeed())
+			b.Expect(b.client.Delete(b.ctx, setup)).To(Succeed())
+			b.reconcile()
+			b.Expect(b.job().DeletionTimestamp.IsZero()).To(Equal(runs))
+		})
+	}
+}
+
+// A FluxSetup that is resumed before its suspension was observed still has a running Job of the previous attempt. That
+// Job is deleted too if the FluxSetup is deleted and a finalizer keeps it.
+func TestFluxSetupBeingDeletedRunsNothingOfAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.running()
+	b.suspend()
+	b.resume()
+	setup := b.setup()
+	setup.Finalizers = []string{"example.com/wait"}
+	b.Expect(b.client.Update(b.ctx, setup)).To(Succeed())
+	b.Expect(b.client.Delete(b.ctx, setup)).To(Succeed())
+	b.reconcile()
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
+}
+
+// Objects that are being deleted are left to the garbage collector.
 func TestDeletedIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	for name, remove := range map[string]func(*bees){
-		"the FluxSetup": func(b *bees) {
+	for name, remove := range map[string]func(*setupTestEnv){
+		"the FluxSetup": func(b *setupTestEnv) {
 			setup := b.setup()
 			setup.Finalizers = []string{"example.com/wait"}
 			b.Expect(b.client.Update(b.ctx, setup)).To(Succeed())
 			b.Expect(b.client.Delete(b.ctx, setup)).To(Succeed())
 		},
-		"the Flux": func(b *bees) {
+		"the Flux": func(b *setupTestEnv) {
 			b.flux.Finalizers = []string{"example.com/wait"}
 			b.Expect(b.client.Update(b.ctx, b.flux)).To(Succeed())
 			b.Expect(b.client.Delete(b.ctx, b.flux)).To(Succeed())
@@ -162,14 +246,14 @@ func TestDeletedIsLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBees(t, fluxOf(1))
+			b := newSetupTestEnv(t, fluxOf(1))
 			remove(b)
 			version := b.setup().ResourceVersion
 			b.Expect(b.reconcile().ResourceVersion).To(Equal(version))
 			b.expectNothing()
 		})
 	}
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.Expect(b.client.Delete(b.ctx, b.setup())).To(Succeed())
 	_, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())

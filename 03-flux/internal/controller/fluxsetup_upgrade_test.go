@@ -14,9 +14,10 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// launchOfOlderOperator simulates the operator before each attempt had a name of its own: Job, ConfigMap and Secret have
-// the name of the FluxSetup, the Job is not suspended, and was recorded or, if the operator crashed then, not yet.
-func (b *bees) launchOfOlderOperator(recorded bool) *batchv1.Job {
+// launchOfOlderOperator simulates an older version of the operator, in which attempts had no names: Job, ConfigMap and
+// Secret have the name of the FluxSetup, and the Job is not suspended. It is recorded, or not if that operator crashed
+// before.
+func (b *setupTestEnv) launchOfOlderOperator(recorded bool) *batchv1.Job {
 	b.t.Helper()
 	setup := b.setup()
 	job := desiredJob(setup)
@@ -30,7 +31,7 @@ func (b *bees) launchOfOlderOperator(recorded bool) *batchv1.Job {
 	} {
 		dependent.SetName(setup.Name)
 		dependent.SetNamespace(setup.Namespace)
-		dependent.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(setup, v1alpha1.GroupVersion.WithKind("FluxSetup"))})
+		dependent.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(setup, v1alpha1.SchemeGroupVersion.WithKind("FluxSetup"))})
 		b.Expect(b.client.Create(b.ctx, dependent, client.FieldOwner(setupFieldOwner))).To(Succeed())
 	}
 	launch := v1alpha1.Launch{Attempt: setup.Spec.Attempt, Time: metav1.NewTime(b.clock.Now())}
@@ -39,7 +40,7 @@ func (b *bees) launchOfOlderOperator(recorded bool) *batchv1.Job {
 	}
 	b.Expect(b.client.Apply(b.ctx, desiredLaunch(setup, launch), client.FieldOwner(launchFieldOwner))).To(Succeed())
 
-	// It owned a field that there is no more.
+	// It owned a field that no longer exists.
 	setup = b.setup()
 	for i, entry := range setup.ManagedFields {
 		if entry.Manager == launchFieldOwner {
@@ -52,24 +53,24 @@ func (b *bees) launchOfOlderOperator(recorded bool) *batchv1.Job {
 	return job
 }
 
-// The operator is upgraded while a Job of the older one runs: it is found, and never launched a second time.
+// The operator is upgraded while a Job of the older version runs: the Job is found, and not launched a second time.
 func TestJobOfAnOlderOperator(t *testing.T) {
 	t.Parallel()
 	for name, recorded := range map[string]bool{"recorded": true, "not recorded yet": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBees(t, fluxOf(2))
+			b := newSetupTestEnv(t, fluxOf(2))
 			old := b.launchOfOlderOperator(recorded)
 			b.running()
 			b.Expect(b.jobs()).To(HaveLen(1))
 			b.Expect(b.setup().Spec.Launch.JobUID).To(Equal(string(old.UID)))
 			for _, pod := range b.pods() {
 				for key, value := range fetch[corev1.Service](b).Spec.Selector {
-					b.Expect(pod.Labels).To(HaveKeyWithValue(key, value), "its brokers find each other")
+					b.Expect(pod.Labels).To(HaveKeyWithValue(key, value), "its brokers can connect to each other")
 				}
 			}
 
-			// 1. It fails, and the next attempt is one of today's. Nothing of the two meets.
+			// 1. It fails, and the next attempt is one of the new version. They share no objects.
 			b.terminate(0, 1, "")
 			b.failJob()
 			b.reconcile()
@@ -86,10 +87,10 @@ func TestJobOfAnOlderOperator(t *testing.T) {
 	}
 }
 
-// A Job of an older operator runs to its end, succeeds, and is deleted as today's are.
+// A Job of an older version runs to its end, succeeds, and is deleted in the same way as a new one.
 func TestJobOfAnOlderOperatorSucceeds(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.launchOfOlderOperator(true)
 	b.running()
 	b.Expect(b.client.Delete(b.ctx, fetch[corev1.ConfigMap](b))).To(Succeed())
@@ -108,14 +109,52 @@ func TestJobOfAnOlderOperatorSucceeds(t *testing.T) {
 	b.Expect(b.jobs()).To(BeEmpty())
 }
 
-// The Job of an older operator is deleted by a user, or suspended.
+// A user deletes or suspends the Job of an older version.
 func TestJobOfAnOlderOperatorIsLost(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	old := b.launchOfOlderOperator(true)
 	b.running()
 	b.Expect(b.client.Delete(b.ctx, old, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	b.reconcile()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
 	b.Expect(b.jobs()).To(BeEmpty())
+}
+
+// The operator is upgraded between the creation of the Job and that of its ConfigMap, and the new version writes other
+// files. Nothing has run: the Job is deleted, and created again for the new files.
+func TestUpgradeBeforeTheJobIsRecorded(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	old := desiredJob(b.setup())
+	old.Annotations[annotationConfigHash] = "of other files"
+	b.Expect(b.client.Create(b.ctx, old)).To(Succeed())
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+	b.collect()
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	b.Expect(b.job().UID).NotTo(Equal(old.UID))
+	b.Expect(b.job().Annotations).To(HaveKeyWithValue(annotationConfigHash, clusterOf(b.setup()).Hash()))
+}
+
+// Another client replaces the labels of an older version's Job, by which it was found. Its name identifies it too.
+func TestJobOfAnOlderOperatorWithoutItsLabels(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.launchOfOlderOperator(true)
+	b.running()
+	job := b.job()
+	job.Labels = map[string]string{"theirs": "stays"}
+	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
+	b.Expect(b.job().Labels).To(HaveKeyWithValue("theirs", "stays"))
+	b.terminate(0, 1, "")
+	b.failJob()
+	b.reconcile()
+	b.restart()
+	b.reconcile()
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil(), "the next attempt finds it")
 }

@@ -11,10 +11,42 @@ import (
 // as many steps, and no user reads each of them.
 const readinessPace = time.Second
 
-// pace remembers when the statuses of objects were last written. Its zero value is ready for use.
+// pace remembers when the statuses of objects were last written, and how far our clock is behind what they record. Its
+// zero value is ready for use.
 type pace struct {
-	mu   sync.Mutex
-	last map[types.NamespacedName]time.Time
+	mu     sync.Mutex
+	last   map[types.NamespacedName]time.Time
+	clocks map[types.NamespacedName]lag
+}
+
+// lag is the latest time that an object has recorded, and how far our clock was behind it when that was first read.
+type lag struct {
+	latest time.Time
+	behind time.Duration
+}
+
+// now is the time for an object, by our clock and by a time that it has recorded: when its attempt was launched, or its Job
+// started. Where that lies in the future, the clock of the replica that recorded it is ahead of ours, and the difference is
+// added as long as it does: what is waited for after it is counted from when we first read of it. A wait that is longer than
+// the difference takes longer by that: it is not added any more then. A clock of ours that is set back, and corrected,
+// shortens nothing.
+func (p *pace) now(object types.NamespacedName, ours, recorded time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clock := p.clocks[object]
+	if recorded.After(clock.latest) {
+		clock.latest = recorded
+	}
+	if ahead := clock.latest.Sub(ours); ahead > 0 {
+		clock.behind = max(clock.behind, ahead)
+	} else {
+		clock.behind = 0
+	}
+	if p.clocks == nil {
+		p.clocks = map[types.NamespacedName]lag{}
+	}
+	p.clocks[object] = clock
+	return ours.Add(clock.behind)
 }
 
 // wait is how long a write for readiness alone has to wait: 0 if it may be done now. What else changes in a
@@ -23,7 +55,7 @@ func (p *pace) wait(object types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.last[object]
-	if !ok {
+	if !ok || now.Before(last) {
 		return 0
 	}
 	return max(0, readinessPace-now.Sub(last))
@@ -44,6 +76,7 @@ func (p *pace) forget(object types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.last, object)
+	delete(p.clocks, object)
 }
 
 // soonest is the shorter of two waits, of which 0 is none.

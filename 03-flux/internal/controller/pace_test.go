@@ -1,11 +1,16 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestPace(t *testing.T) {
@@ -21,6 +26,48 @@ func TestPace(t *testing.T) {
 	g.Expect(p.wait(one, now.Add(600*time.Millisecond))).To(Equal(400 * time.Millisecond))
 	g.Expect(p.wait(one, now.Add(time.Second))).To(BeZero())
 	g.Expect(p.wait(other, now)).To(BeZero(), "each object has a pace of its own")
+	g.Expect(p.wait(one, now.Add(-time.Hour))).To(BeZero(), "the clock was set back")
 	p.forget(one)
 	g.Expect(p.wait(one, now)).To(BeZero())
+}
+
+func TestTimeOfAnObject(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	var p pace
+	one, other := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "other"}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+	g.Expect(p.now(one, now, time.Time{})).To(Equal(now), "it was not launched yet")
+	g.Expect(p.now(one, now, now.Add(-time.Hour))).To(Equal(now))
+	launched := now.Add(time.Hour)
+	g.Expect(p.now(one, now, launched)).To(Equal(launched))
+	g.Expect(p.now(one, now.Add(time.Minute), launched)).To(Equal(launched.Add(time.Minute)), "it continues from there")
+	started := now.Add(24 * time.Hour)
+	g.Expect(p.now(one, now.Add(2*time.Minute), started)).To(Equal(started), "the Job was started by a clock that is further ahead")
+	g.Expect(p.now(one, now.Add(3*time.Minute), launched)).To(Equal(started.Add(time.Minute)), "the latest time counts, whichever is asked for")
+	g.Expect(p.now(one, started.Add(time.Second), started)).To(Equal(started.Add(time.Second)), "our clock is not behind any more")
+	g.Expect(p.now(other, now, time.Time{})).To(Equal(now), "each object has a time of its own")
+	p.forget(one)
+	g.Expect(p.now(one, now, time.Time{})).To(Equal(now))
+}
+
+// unreadable is a client whose reads fail.
+type unreadable struct{ client.Client }
+
+func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("no connection")
+}
+
+// A Flux that cannot be read may still exist: the next write of its status keeps the pace.
+func TestPaceIsKeptIfTheFluxCannotBeRead(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	now := time.Now()
+	r := NewFluxReconciler(unreadable{}, nil, nil, testclock.NewFakePassiveClock(now))
+	req := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "hive", Name: "bees"}}
+	r.pace.wrote(req.NamespacedName, now)
+	_, err := r.Reconcile(t.Context(), req)
+	g.Expect(err).To(MatchError("no connection"))
+	g.Expect(r.pace.wait(req.NamespacedName, now)).To(Equal(readinessPace))
 }

@@ -19,31 +19,32 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// Q9: does FluxSetup have a CR? Yes: an object of the kind is what its controller works on. What it has not is one that
-// a user writes: the Flux controller does.
+// Q9: does FluxSetup have a custom resource? Yes: its controller works on objects of the kind. Users do not write them:
+// the Flux controller does.
 func TestSeedQuestion_FluxSetupHasACR(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t, crash{}, fluxOf(2))
 	key := ctrl.Request{NamespacedName: o.key("bees")}
 
-	// 1. The CRD is served, and there is no CR: its controller has nothing to do, whatever Fluxes there are.
-	o.Expect(fetch[v1alpha1.FluxSetup](o.bees)).To(BeNil())
+	// 1. The CRD is served, and there is no FluxSetup: its controller has nothing to do, however many Fluxes there are.
+	o.Expect(fetch[v1alpha1.FluxSetup](o.setupTestEnv)).To(BeNil())
 	_, err := o.reconciler.Reconcile(o.ctx, key)
 	o.Expect(err).NotTo(HaveOccurred())
 	o.Expect(o.requests.writes).To(BeZero())
 	o.Expect(o.job()).To(BeNil())
 
-	// 2. One pass over the Flux, and there is one, of the same name, which belongs to the Flux.
+	// 2. One reconciliation of the Flux creates one, of the same name, which the Flux owns.
 	_, err = o.fluxes.Reconcile(o.ctx, key)
 	o.Expect(err).NotTo(HaveOccurred())
 	o.Expect(metav1.IsControlledBy(o.setup(), o.flux)).To(BeTrue())
-	o.Expect(o.job()).To(BeNil(), "the Flux controller makes nothing else")
+	o.Expect(o.job()).To(BeNil(), "the Flux controller creates nothing else")
 
 	// 3. Now its controller works on it.
 	o.settle()
 	o.Expect(metav1.IsControlledBy(o.job(), o.setup())).To(BeTrue())
 
-	// 4. One by hand, as in the seed's quick start, is an object like any other, and nothing is made for it.
+	// 4. A FluxSetup that a user creates, as in the quick start of the Flux operator's authors, is an ordinary object,
+	//    and nothing is created for it.
 	byHand := firstSetup(&v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: o.namespace}, Spec: fluxOf(2)})
 	byHand.OwnerReferences = nil
 	o.Expect(o.client.Create(o.ctx, byHand)).To(Succeed())
@@ -55,10 +56,10 @@ func TestSeedQuestion_FluxSetupHasACR(t *testing.T) {
 	o.Expect(apierrors.IsNotFound(o.client.Get(o.ctx, o.key("by-hand"), &corev1.ConfigMap{}))).To(BeTrue())
 }
 
-// And who is given the role that this stage has for users cannot write one.
+// A user who is bound to this stage's role for users cannot write FluxSetups.
 func TestSeedQuestion_UsersDoNotWriteFluxSetups(t *testing.T) {
 	t.Parallel()
-	b := newHive(t)
+	b := newEmptySetupTestEnv(t)
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "flux_editor_role.yaml"))
 	b.Expect(err).NotTo(HaveOccurred())
 	var role rbacv1.ClusterRole
@@ -74,7 +75,7 @@ func TestSeedQuestion_UsersDoNotWriteFluxSetups(t *testing.T) {
 	b.Expect(err).NotTo(HaveOccurred())
 
 	flux := &v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "bees", Namespace: b.namespace}, Spec: fluxOf(1)}
-	b.Eventually(func() error { return editor.Create(b.ctx, flux) }).WithTimeout(30*time.Second).Should(Succeed(), "the role counts")
+	b.Eventually(func() error { return editor.Create(b.ctx, flux) }).WithTimeout(30*time.Second).Should(Succeed(), "the role takes effect")
 	err = editor.Create(b.ctx, firstSetup(flux))
 	b.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 }

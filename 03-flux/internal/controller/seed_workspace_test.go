@@ -11,8 +11,8 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// cloud starts a machine for each request. Of two requests with the same nonce it takes the second for the first, asked
-// again, and answers as it did then.
+// cloud simulates a cloud provider that starts a machine for each request. Two requests with the same nonce are the
+// same request: the second one gets the response of the first one.
 type cloud struct {
 	started int
 	byNonce map[string]string
@@ -28,26 +28,27 @@ func (c *cloud) launch(nonce string) (machine string) {
 	return machine
 }
 
-// The places in a pass at which the operator may crash.
+// The points of a reconciliation at which the operator may crash.
 const (
 	beforeTheNonceIsWritten = iota
 	beforeTheLaunch
-	beforeTheAnswerIsStored
+	beforeTheResponseIsStored
 	afterAll
 )
 
-// launcher starts one machine for the Flux "bees", as the seeds' wisdom rules tell it. What it must know in the next
-// pass is in its workspace: an object of the Flux's name, owned by it, that no controller reconciles.
+// launcher starts one machine for the Flux "bees", by the rules of the Flux operator's authors. The state for the next
+// reconciliation is in its workspace: an object of the Flux's name that the Flux owns, and that no controller
+// reconciles.
 type launcher struct {
-	*bees
+	*setupTestEnv
 	cloud *cloud
-	// nonce makes the nonce of a launch. keeps: it is written to the workspace before it is used.
+	// nonce creates the nonce of a launch. keeps: it is written to the workspace before it is used.
 	nonce   func() string
 	keeps   bool
 	crashAt int
 }
 
-// reach crashes the operator, once, if this is the place.
+// reach crashes the operator once, if this is the point.
 func (l *launcher) reach(place int) error {
 	if l.crashAt != place {
 		return nil
@@ -56,13 +57,13 @@ func (l *launcher) reach(place int) error {
 	return errCrash
 }
 
-// pass reads the workspace past every cache.
-func (l *launcher) pass() error {
-	workspace := fetch[corev1.ConfigMap](l.bees)
+// reconcile reads the workspace from the API server.
+func (l *launcher) reconcile() error {
+	workspace := fetch[corev1.ConfigMap](l.setupTestEnv)
 	if workspace == nil {
 		workspace = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Name: l.flux.Name, Namespace: l.flux.Namespace,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(l.flux, v1alpha1.GroupVersion.WithKind("Flux"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(l.flux, v1alpha1.SchemeGroupVersion.WithKind("Flux"))},
 		}}
 		if err := l.client.Create(l.ctx, workspace); err != nil {
 			return err
@@ -71,7 +72,7 @@ func (l *launcher) pass() error {
 	if workspace.Data["machine"] != "" {
 		return nil
 	}
-	// A nonce that is still there means that the launch may have been asked for: the same is used again.
+	// A nonce that still exists means that the launch may have been requested: the same nonce is used again.
 	nonce := workspace.Data["nonce"]
 	if nonce == "" {
 		nonce = l.nonce()
@@ -89,10 +90,10 @@ func (l *launcher) pass() error {
 		return err
 	}
 	machine := l.cloud.launch(nonce)
-	if err := l.reach(beforeTheAnswerIsStored); err != nil {
+	if err := l.reach(beforeTheResponseIsStored); err != nil {
 		return err
 	}
-	// The answer is stored, and with the same write the nonce is gone.
+	// One write stores the response and removes the nonce.
 	workspace.Data = map[string]string{"machine": machine}
 	if err := l.client.Update(l.ctx, workspace); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (l *launcher) pass() error {
 	return l.reach(afterAll)
 }
 
-// The seeds' story of the EC2 instance that must not be launched twice.
+// The case of the Flux operator's authors: an EC2 instance that must not be launched twice.
 func TestSeedWisdom_TheNonceIsWrittenBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -117,10 +118,10 @@ func TestSeedWisdom_TheNonceIsWrittenBeforeItIsUsed(t *testing.T) {
 			t.Parallel()
 			var machines []int
 			for place := beforeTheNonceIsWritten; place <= afterAll; place++ {
-				b := newHive(t)
+				b := newEmptySetupTestEnv(t)
 				b.flux = b.makeFlux(fluxOf(1))
 				made := 0
-				l := &launcher{bees: b, cloud: &cloud{byNonce: map[string]string{}}, keeps: test.keeps, crashAt: place}
+				l := &launcher{setupTestEnv: b, cloud: &cloud{byNonce: map[string]string{}}, keeps: test.keeps, crashAt: place}
 				l.nonce = func() string {
 					made++
 					if test.nonces == "" {
@@ -128,10 +129,10 @@ func TestSeedWisdom_TheNonceIsWrittenBeforeItIsUsed(t *testing.T) {
 					}
 					return fmt.Sprintf(test.nonces, made)
 				}
-				b.Expect(l.pass()).To(MatchError(errCrash))
-				// The operator starts again, and remembers nothing.
-				b.Expect(l.pass()).To(Succeed())
-				b.Expect(l.pass()).To(Succeed())
+				b.Expect(l.reconcile()).To(MatchError(errCrash))
+				// The operator restarts with empty memory.
+				b.Expect(l.reconcile()).To(Succeed())
+				b.Expect(l.reconcile()).To(Succeed())
 				machines = append(machines, l.cloud.started)
 				workspace := b.configMap()
 				b.Expect(workspace.Data).To(HaveLen(1))

@@ -7,48 +7,52 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// podPause is how long events of pods are gathered before they trigger a reconciliation, one for all of them.
+// podPause is how long events of pods are collected. All events of that time trigger one reconciliation.
 const podPause = 250 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager says what triggers a reconciliation of a Flux.
+// SetupWithManager registers the controller of Flux and declares what triggers a reconciliation.
 func (r *FluxReconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if options.RateLimiter == nil {
 		options.RateLimiter = newRateLimiter()
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Flux{}).
+		For(&v1alpha1.Flux{}, builder.WithPredicates(moreThanMessages(conditionsOfFlux))).
 		Owns(&v1alpha1.FluxSetup{}).
 		Watches(&v1alpha1.FluxSetup{}, handler.Funcs{DeleteFunc: nameReleased}).
 		WithOptions(options).
 		Complete(r)
 }
 
-// SetupWithManager says what triggers a reconciliation of a FluxSetup.
+// SetupWithManager registers the controller of FluxSetup and declares what triggers a reconciliation.
 func (r *FluxSetupReconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if options.RateLimiter == nil {
 		options.RateLimiter = newRateLimiter()
 	}
 	released := handler.Funcs{DeleteFunc: attemptNameReleased}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.FluxSetup{}).
+		For(&v1alpha1.FluxSetup{}, builder.WithPredicates(moreThanMessages(conditionsOfFluxSetup))).
 		Owns(&batchv1.Job{}).
 		Owns(&corev1.Service{}).
+		Watches(&v1alpha1.Flux{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(setupRecorded())).
 		Watches(&batchv1.Job{}, released).
 		Watches(&corev1.ConfigMap{}, released).
 		Watches(&corev1.Service{}, handler.Funcs{DeleteFunc: nameReleased}).
@@ -57,19 +61,56 @@ func (r *FluxSetupReconciler) SetupWithManager(_ context.Context, mgr ctrl.Manag
 		Complete(r)
 }
 
-// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
-// quarter of an hour.
+// newRateLimiter limits the rate of retries. Its longest delay is 30 s, so that a user need not wait long after the
+// cause of a failure is removed. The default is more than a quarter of an hour.
 func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
 }
 
-// nameReleased enqueues the Flux or FluxSetup, if there is one, whose name the deleted object had.
+// moreThanMessages ignores updates that changed only messages of conditions. The operator itself makes those: if the
+// API server rejects a request with a different text each time, each status write would trigger the next reconciliation
+// at once, instead of at the pace of the rate limiter.
+func moreThanMessages[O client.Object](conditions func(O) []metav1.Condition) predicate.Predicate {
+	neutral := func(object client.Object) O {
+		changed := object.DeepCopyObject().(O)
+		changed.SetResourceVersion("")
+		changed.SetManagedFields(nil)
+		for i := range conditions(changed) {
+			conditions(changed)[i].Message = ""
+		}
+		return changed
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		resync := e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
+		return resync || !apiequality.Semantic.DeepEqual(neutral(e.ObjectOld), neutral(e.ObjectNew))
+	}}
+}
+
+func conditionsOfFlux(object *v1alpha1.Flux) []metav1.Condition { return object.Status.Conditions }
+
+func conditionsOfFluxSetup(object *v1alpha1.FluxSetup) []metav1.Condition {
+	return object.Status.Conditions
+}
+
+// setupRecorded passes events of a Flux to the FluxSetup controller if the Flux may have recorded its FluxSetup.
+func setupRecorded() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isFlux := e.ObjectOld.(*v1alpha1.Flux)
+			after, _ := e.ObjectNew.(*v1alpha1.Flux)
+			return isFlux && !apiequality.Semantic.DeepEqual(before.Status.SetupRef, after.Status.SetupRef)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// nameReleased enqueues the Flux or FluxSetup that has the name of the deleted object. There may be none.
 func nameReleased(_ context.Context, e event.DeleteEvent, q queue) {
 	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 }
 
-// attemptNameReleased enqueues the FluxSetup, if there is one, that may need the deleted Job or ConfigMap, or its name,
-// which is NAME-ATTEMPT. That of an older operator's Job is NAME.
+// attemptNameReleased enqueues the FluxSetup that may need the deleted Job or ConfigMap, or its name. There may be
+// none. The name is NAME-ATTEMPT, or NAME for a Job that an older version of the operator created.
 func attemptNameReleased(ctx context.Context, e event.DeleteEvent, q queue) {
 	nameReleased(ctx, e, q)
 	key := client.ObjectKeyFromObject(e.Object)
@@ -79,9 +120,9 @@ func attemptNameReleased(ctx context.Context, e event.DeleteEvent, q queue) {
 	}
 }
 
-// podHandler enqueues the FluxSetup of a pod. A thousand pods have some thousand events, so they are gathered; only the
-// end of a leader triggers a reconciliation at once. What each pod says of its end is noted here, where no event is left
-// out: when a reconciliation lists pods, this one may be gone.
+// podHandler enqueues the FluxSetup of a pod. A thousand pods have thousands of events, so they are collected. Only the
+// end of a leader triggers a reconciliation at once. The handler also records how each pod ended, because the pod may
+// no longer exist when a reconciliation lists pods.
 func (r *FluxSetupReconciler) podHandler() handler.EventHandler {
 	enqueue := func(object client.Object, gone, live bool, q queue) {
 		pod, ok := object.(*corev1.Pod)
@@ -102,9 +143,9 @@ func (r *FluxSetupReconciler) podHandler() handler.EventHandler {
 	}
 }
 
-// CacheOptions are what the manager's cache should hold, for both controllers. Jobs, ConfigMaps and Services are watched
-// unselected: one that no FluxSetup owns may hold the name that a FluxSetup needs. Of those, and of the pods of a Job,
-// which are all alike, only what can matter is kept.
+// CacheOptions defines what the manager's cache holds for both controllers. Jobs, ConfigMaps and Services are watched
+// without a selector, because an object that no FluxSetup owns may have the name that a FluxSetup needs. The transform
+// keeps only the fields that are read.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -117,19 +158,17 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// reduce is a cache transform. It keeps identity, labels and owners of all; of a Job of ours what other writers may
-// change, and the conditions; of a pod the status. A Service of ours is kept as it is, managedFields included: they say
-// which fields are ours.
+// reduce is a cache transform. It keeps the identity, labels and owners of all objects. Of a Job it also keeps the
+// conditions, the deadline, and the fields that decide how often the Job runs the command, because other writers may
+// change them. Of a pod it keeps the status. A Service that a FluxSetup owns is kept whole, because its managedFields
+// record which fields this controller owns.
 func reduce(in any) (any, error) {
 	switch object := in.(type) {
 	case *batchv1.Job:
 		reduced := &batchv1.Job{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}
-		if isOurs(object) {
-			reduced.Spec.Suspend = object.Spec.Suspend
-			reduced.Spec.Parallelism = object.Spec.Parallelism
-			reduced.Spec.ActiveDeadlineSeconds = object.Spec.ActiveDeadlineSeconds
-			reduced.Status.Conditions = object.Status.Conditions
-		}
+		reduced.Spec = decisive(&object.Spec)
+		reduced.Spec.ActiveDeadlineSeconds = object.Spec.ActiveDeadlineSeconds
+		reduced.Status.Conditions = object.Status.Conditions
 		return reduced, nil
 	case *corev1.ConfigMap:
 		return &corev1.ConfigMap{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}, nil
@@ -143,6 +182,8 @@ func reduce(in any) (any, error) {
 	return in, nil
 }
 
+// identity returns the metadata that the cache keeps, with the annotations that are read from it.
+// annotationCertificates is not among them: only launch needs it, and launch bypasses the cache.
 func identity(object metav1.Object) metav1.ObjectMeta {
 	reduced := metav1.ObjectMeta{
 		Name:                       object.GetName(),
@@ -155,7 +196,7 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 		Labels:                     object.GetLabels(),
 		OwnerReferences:            object.GetOwnerReferences(),
 	}
-	for _, name := range []string{annotationStarted, annotationConfigHash, batchv1.JobCompletionIndexAnnotation} {
+	for _, name := range []string{annotationStarted, annotationStartTime, annotationConfigHash, batchv1.JobCompletionIndexAnnotation} {
 		if value, ok := object.GetAnnotations()[name]; ok {
 			metav1.SetMetaDataAnnotation(&reduced, name, value)
 		}

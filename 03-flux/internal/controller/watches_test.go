@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -28,14 +26,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/yaml"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
 const watchTimeout = 30 * time.Second
 
-// A thousand pods that become ready trigger one reconciliation. The end of a leader does so at once, and is noted.
+// A thousand pods that become ready trigger one reconciliation. The end of a leader triggers one at once, and is
+// recorded.
 func TestPodEventsAreGathered(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -76,7 +74,7 @@ func TestPodEventsAreGathered(t *testing.T) {
 	g.Expect(q.Len()).To(BeZero(), "that is known")
 }
 
-// What the cache keeps is enough for every decision that is made from it.
+// What the cache keeps is enough for every decision that is based on it.
 func TestReduceKeepsWhatMatters(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -91,9 +89,13 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	changedJob.Annotations[annotationStarted] = "true"
 	changedJob.Spec.Suspend, changedJob.Spec.Parallelism = new(false), new(int32(1))
 	g.Expect(changed(setup, reduceJob(g, changedJob))).To(BeTrue())
+	g.Expect(changed(setup, reduced)).To(BeFalse())
+	retried := job.DeepCopy()
+	retried.Spec.BackoffLimit = new(int32(6))
+	g.Expect(changed(setup, reduceJob(g, retried))).To(BeTrue())
 	g.Expect(verdictOf(reduced)).NotTo(BeNil())
 	g.Expect(reduced.Spec.ActiveDeadlineSeconds).To(Equal(job.Spec.ActiveDeadlineSeconds))
-	g.Expect(reduced.Spec.Template.Spec.Containers).To(BeEmpty(), "the command may be some megabytes")
+	g.Expect(reduced.Spec.Template.Spec.Containers).To(BeEmpty(), "the command may take some megabytes")
 
 	pod := podOfJob(job, 3)
 	pod.Annotations["another"] = "annotation"
@@ -124,30 +126,20 @@ func reducedPod(g *WithT, pod *corev1.Pod) *corev1.Pod {
 	return object.(*corev1.Pod)
 }
 
-// manage runs the controller of FluxSetup with its watches and its cache, under a user of its own who may do
-// what config/rbac says and no more, until the end of the test.
-func (b *bees) manage() (user string) {
+// manage runs the controller of FluxSetup with its watches and its cache until the end of the test. Its user has only
+// the permissions of config/rbac.
+func (b *setupTestEnv) manage() (user string) {
 	b.t.Helper()
 	user = "operator-of-" + b.namespace
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
-	b.Expect(err).NotTo(HaveOccurred())
-	var role rbacv1.ClusterRole
-	b.Expect(yaml.Unmarshal(text, &role)).To(Succeed())
-	role.Name = user
-	b.Expect(b.client.Create(b.ctx, &role)).To(Succeed())
-	b.Expect(b.client.Create(b.ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	})).To(Succeed())
+	b.grantRole(user)
 	mgr := b.newManager(user)
 	b.Expect(NewFluxSetupReconciler(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}).SetupWithManager(b.ctx, mgr, controller.Options{MaxConcurrentReconciles: 2})).To(Succeed())
 	b.startManager(mgr)
 	return user
 }
 
-// newManager is a manager that acts as the user, and that sees the namespace of the test alone.
-func (b *bees) newManager(user string) ctrl.Manager {
+// newManager is a manager that acts as the user, and whose cache is restricted to the test's namespace.
+func (b *setupTestEnv) newManager(user string) ctrl.Manager {
 	b.t.Helper()
 	cacheOptions := CacheOptions()
 	cacheOptions.DefaultNamespaces = map[string]cache.Config{b.namespace: {}}
@@ -163,8 +155,8 @@ func (b *bees) newManager(user string) ctrl.Manager {
 	return mgr
 }
 
-// startManager runs it until the end of the test.
-func (b *bees) startManager(mgr ctrl.Manager) {
+// startManager runs the manager until the end of the test.
+func (b *setupTestEnv) startManager(mgr ctrl.Manager) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -179,15 +171,15 @@ func (b *bees) startManager(mgr ctrl.Manager) {
 }
 
 // becomes waits for a condition to be True.
-func (b *bees) becomes(kind string) {
+func (b *setupTestEnv) becomes(kind string) {
 	b.t.Helper()
 	b.Eventually(func() *metav1.Condition {
 		return trueCondition(b.setup().Status.Conditions, kind)
 	}, watchTimeout).ShouldNot(BeNil(), kind)
 }
 
-// writes counts, by object, what a user has written, from the API server's own audit log.
-func (b *bees) writes(user string) map[string]int {
+// writes counts, by object, the writes of a user in the API server's audit log.
+func (b *setupTestEnv) writes(user string) map[string]int {
 	b.t.Helper()
 	log, err := os.Open(apiServer(b.t).auditLog)
 	b.Expect(err).NotTo(HaveOccurred())
@@ -206,12 +198,12 @@ func (b *bees) writes(user string) map[string]int {
 	return counts
 }
 
-// From the creation to the end there are six writes, three of the status, and for readiness one a second at most.
-// In steady state there are none.
+// From the creation to the end there are six writes, three of the status, and at most one per second for readiness. In
+// steady state there are none.
 func TestWriteBudget(t *testing.T) {
 	t.Parallel()
 	const size = 20
-	b := newBees(t, fluxOf(size))
+	b := newSetupTestEnv(t, fluxOf(size))
 	start := time.Now()
 	user := b.manage()
 	b.becomes(v1alpha1.ConditionConfigured)
@@ -239,10 +231,11 @@ func TestWriteBudget(t *testing.T) {
 	b.Consistently(func() map[string]int { return b.writes(user) }, 2*readinessPace, readinessPace/4).Should(Equal(before))
 }
 
-// The Job controller deletes the leader, and the pod is gone before a reconciliation lists pods. The end of the output is reported.
+// The Job controller deletes the leader, and the pod no longer exists when a reconciliation lists pods. The end of the
+// output is reported.
 func TestWatchKeepsTheEndOfRankZero(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(2))
+	b := newSetupTestEnv(t, fluxOf(2))
 	b.manage()
 	b.becomes(v1alpha1.ConditionConfigured)
 	b.startPods()
@@ -261,10 +254,22 @@ func TestWatchKeepsTheEndOfRankZero(t *testing.T) {
 	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)).To(HaveSuffix("node failure on bees-1-1"))
 }
 
-// A suspension takes everything away, the Secret too, which the operator can neither list nor watch.
+// The Flux records its FluxSetup after the FluxSetup was observed: that triggers the launch.
+func TestRecordOfTheFluxTriggersTheLaunch(t *testing.T) {
+	t.Parallel()
+	b := newEmptySetupTestEnv(t)
+	b.flux = b.makeFlux(fluxOf(1))
+	b.applySetup(firstSetup(b.flux))
+	b.manage()
+	b.Consistently(b.jobs, 2*time.Second, 100*time.Millisecond).Should(BeEmpty())
+	b.recordSetup()
+	b.becomes(v1alpha1.ConditionConfigured)
+}
+
+// A suspension deletes all dependents, including the Secret, which the operator can neither list nor watch.
 func TestSuspendedUnderTheOperatorsRole(t *testing.T) {
 	t.Parallel()
-	b := newBees(t, fluxOf(1))
+	b := newSetupTestEnv(t, fluxOf(1))
 	b.manage()
 	b.becomes(v1alpha1.ConditionConfigured)
 	b.suspend()
@@ -274,13 +279,13 @@ func TestSuspendedUnderTheOperatorsRole(t *testing.T) {
 	b.expectNothing()
 }
 
-// An object that has the name of a dependent is deleted, and a reconciliation is triggered.
-func TestNameThatBecomesFreeIsTaken(t *testing.T) {
+// The deletion of an object that has the name of a dependent triggers a reconciliation.
+func TestReleasedNameIsUsed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"ConfigMap", "Service", "Job"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			b := newBees(t, fluxOf(1))
+			b := newSetupTestEnv(t, fluxOf(1))
 			other := notOwnedObjects(b)[kind]
 			b.Expect(b.client.Create(b.ctx, other)).To(Succeed())
 			b.manage()

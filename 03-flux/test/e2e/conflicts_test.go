@@ -12,60 +12,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
-	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
-var _ = env.SideBySide("An object that is not a Flux's own", atOnce,
-	isLeftAlone("Secret", func(meta metav1.ObjectMeta) client.Object {
-		return &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"curve.cert": "foreign"}}
-	}),
-	isLeftAlone("ConfigMap", func(meta metav1.ObjectMeta) client.Object {
-		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"broker.toml": "foreign"}}
-	}),
-	isLeftAlone("Service", func(meta metav1.ObjectMeta) client.Object {
+var _ = Describe("An object that the Flux does not own", func() {
+	isLeftUnchanged("Secret", func(meta metav1.ObjectMeta) client.Object {
+		return &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"curve.cert": "other"}}
+	})
+	isLeftUnchanged("ConfigMap", func(meta metav1.ObjectMeta) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"broker.toml": "other"}}
+	})
+	isLeftUnchanged("Service", func(meta metav1.ObjectMeta) client.Object {
 		return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"app": "foreign"}, Ports: []corev1.ServicePort{{Port: 80}},
+			Selector: map[string]string{"app": "other"}, Ports: []corev1.ServicePort{{Port: 80}},
 		}}
-	}),
-	isLeftAlone("Job", func(meta metav1.ObjectMeta) client.Object {
+	})
+	isLeftUnchanged("Job", func(meta metav1.ObjectMeta) client.Object {
 		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 			Suspend: new(true),
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				RestartPolicy: corev1.RestartPolicyNever,
-				Containers:    []corev1.Container{{Name: "foreign", Image: "example.com/foreign"}},
+				Containers:    []corev1.Container{{Name: "other", Image: "example.com/other"}},
 			}},
 		}}
-	}),
-	isLeftAlone("FluxSetup", func(meta metav1.ObjectMeta) client.Object { return handMade(meta) }),
+	})
+	isLeftUnchanged("FluxSetup", func(meta metav1.ObjectMeta) client.Object { return unownedSetup(meta) })
 
-	spec("ends a Flux for which it does not go in time", func(w *world) {
-		foreign := &corev1.Service{
+	spec("ends the Flux if it is not deleted in time", func(w *testEnv) {
+		other := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "taken"},
 			Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
 		}
-		w.Expect(env.Client.Create(w.ctx, foreign)).To(Succeed())
+		Expect(env.Client.Create(w.ctx, other)).To(Succeed())
 		flux := w.create("taken", v1alpha1.FluxSpec{Command: sh("exit 0"), StartupTimeoutSeconds: 4, MaxRestarts: 1})
-		w.Expect(w.failed(flux, v1alpha1.ReasonNameConflict)).To(ContainSubstring("Service"))
-		w.Expect(flux.Status.Restarts).To(Equal(int32(1)))
-		w.Expect(flux.Status.ExitCode).To(BeNil())
-		version := foreign.ResourceVersion
-		w.there(foreign)
-		w.Expect(foreign.ResourceVersion).To(Equal(version))
-	}),
-	spec("if it is a FluxSetup made by hand, is not accepted, and nothing is made for it", func(w *world) {
-		setup := handMade(metav1.ObjectMeta{Namespace: w.namespace, Name: "by-hand"})
-		w.Expect(env.Client.Create(w.ctx, setup)).To(Succeed())
+		Expect(w.failed(flux, v1alpha1.ReasonNameConflict)).To(ContainSubstring("Service"))
+		Expect(flux.Status.Restarts).To(Equal(int32(1)))
+		Expect(flux.Status.ExitCode).To(BeNil())
+		version := other.ResourceVersion
+		w.there(other)
+		Expect(other.ResourceVersion).To(Equal(version))
+	})
+	spec("if it is a FluxSetup that a user creates, is not accepted, and nothing is created for it", func(w *testEnv) {
+		setup := unownedSetup(metav1.ObjectMeta{Namespace: w.namespace, Name: "by-hand"})
+		Expect(env.Client.Create(w.ctx, setup)).To(Succeed())
 		until(w, setup, func(g Gomega, s *v1alpha1.FluxSetup) {
 			condition(g, s.Status.Conditions, v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonNotOwned)
 		})
-		w.Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(ConsistOf("*v1alpha1.FluxSetup by-hand"))
-	}),
-)
+		Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(ConsistOf("*v1alpha1.FluxSetup by-hand"))
+	})
+})
 
 var _ = Describe("Fluxes", func() {
-	It("of one name in two namespaces do not touch each other", func(ctx SpecContext) {
-		one, other := alone(ctx), alone(ctx)
+	It("of one name in two namespaces do not affect each other", func(ctx SpecContext) {
+		one, other := newTestEnv(ctx), newTestEnv(ctx)
 		succeeds := one.create("same", v1alpha1.FluxSpec{Command: sh(`echo "mine: one"`), Size: 2})
 		fails := other.create("same", v1alpha1.FluxSpec{Command: sh(`echo "mine: other"; exit 3`), Size: 2})
 		one.complete(succeeds)
@@ -84,8 +83,8 @@ var _ = Describe("Fluxes", func() {
 		other.there(fails, setupOf(fails), jobOf(fails))
 	})
 
-	It("do not touch each other, twenty in one namespace", func(ctx SpecContext) {
-		w := alone(ctx)
+	It("do not affect each other, twenty in one namespace", func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		var fluxes []*v1alpha1.Flux
 		for i := range 20 {
 			command := sh(fmt.Sprintf(`echo "mine: %d"; exit %d`, i, i))
@@ -100,29 +99,29 @@ var _ = Describe("Fluxes", func() {
 				w.complete(flux)
 			} else {
 				w.failed(flux, v1alpha1.ReasonCommandFailed)
-				w.Expect(flux.Status.ExitCode).To(HaveValue(Equal(int32(i))))
+				Expect(flux.Status.ExitCode).To(HaveValue(Equal(int32(i))))
 			}
 			if env.Cluster.RunsContainers() {
-				w.Expect(w.output(flux, "mine: ")).To(Equal([]string{strconv.Itoa(i)}))
+				Expect(w.output(flux, "mine: ")).To(Equal([]string{strconv.Itoa(i)}))
 			}
 		}
 	})
 })
 
-// isLeftAlone is a spec about an object of a Flux's name that someone else made before.
-func isLeftAlone(kind string, foreign func(metav1.ObjectMeta) client.Object) e2e.Scenario {
-	return spec("of its name, a "+kind+", is a NameConflict, and is left as it is", func(w *world) {
+// isLeftUnchanged is a spec about an object of a Flux's name that existed before.
+func isLeftUnchanged(kind string, other func(metav1.ObjectMeta) client.Object) {
+	spec("of its name, a "+kind+", is a NameConflict, and is left unchanged", func(w *testEnv) {
 		name := "taken"
 		if kind == "Secret" || kind == "ConfigMap" || kind == "Job" {
 			name = "taken-1" // each attempt has its own
 		}
-		object := foreign(metav1.ObjectMeta{Namespace: w.namespace, Name: name})
-		w.Expect(env.Client.Create(w.ctx, object)).To(Succeed())
+		object := other(metav1.ObjectMeta{Namespace: w.namespace, Name: name})
+		Expect(env.Client.Create(w.ctx, object)).To(Succeed())
 		flux := w.create("taken", v1alpha1.FluxSpec{Command: sh("exit 0"), Size: 2})
 		conflict := w.has(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-		w.Expect(conflict.Message).To(ContainSubstring(kind))
-		w.Eventually(func() []string { return w.events(flux) }).WithTimeout(expect.Soon).Should(Equal([]string{"Warning NameConflict"}))
-		// A FluxSetup that is nobody's is told so in its status; nothing else of it may change.
+		Expect(conflict.Message).To(ContainSubstring(kind))
+		Eventually(func() []string { return w.events(flux) }).WithTimeout(expect.Soon).Should(Equal([]string{"Warning NameConflict"}))
+		// A FluxSetup that no Flux owns gets a status; nothing else of it may change.
 		uid, generation, owners, fields := object.GetUID(), object.GetGeneration(), object.GetOwnerReferences(), object.GetManagedFields()
 		always(w, object, func(g Gomega, o client.Object) {
 			g.Expect(o.GetUID()).To(Equal(uid))
@@ -132,17 +131,17 @@ func isLeftAlone(kind string, foreign func(metav1.ObjectMeta) client.Object) e2e
 				g.Expect(o.GetManagedFields()).To(Equal(fields))
 			}
 		})
-		w.Expect(w.pods(flux)).To(BeEmpty())
+		Expect(w.pods(flux)).To(BeEmpty())
 
 		w.delete(object)
 		w.complete(flux)
 	})
 }
 
-// handMade is a FluxSetup that a user made, as the Flux controller would have.
-func handMade(meta metav1.ObjectMeta) *v1alpha1.FluxSetup {
+// unownedSetup is a FluxSetup as a user might create it, with the spec that the Flux controller would write.
+func unownedSetup(meta metav1.ObjectMeta) *v1alpha1.FluxSetup {
 	return &v1alpha1.FluxSetup{ObjectMeta: meta, Spec: v1alpha1.FluxSetupSpec{
-		Image: brokerImage, Command: sh("exit 0"), Mode: v1alpha1.ModeSubmit, Size: 1, MinSize: 1, Tasks: 1, Cores: 1,
+		Image: env.Prepared, Command: sh("exit 0"), Mode: v1alpha1.ModeSubmit, Size: 1, MinSize: 1, Tasks: 1, Cores: 1,
 		Broker:                v1alpha1.Broker{Port: 8050, ConnectTimeout: "5s", LogLevel: new(int32(3))},
 		StartupTimeoutSeconds: 300, Attempt: 1,
 	}}

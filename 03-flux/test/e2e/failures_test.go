@@ -12,71 +12,70 @@ import (
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 	"example.com/workbook/03-flux/internal/broker"
-	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
 const (
-	// slack is how many seconds it may take, beyond the time to start, until all is told.
+	// slack is how many seconds it may take, after the time to start, until the failure is reported.
 	slack = 10
-	// unpullable is an image that no node can pull, and pullError what a kubelet says of it.
+	// unpullable is an image that no node can pull, and pullError is the kubelet's message.
 	unpullable = "no-such-registry.invalid/flux-core:1"
 	pullError  = `failed to pull and unpack image "` + unpullable + `": failed to resolve reference: dial tcp: lookup no-such-registry.invalid: no such host`
 )
 
-var _ = env.SideBySide("A Flux", atOnce,
-	commandFails("exits with 3", sh("echo three >&2; exit 3"), 3, "three"),
-	commandFails("is killed by SEGV", sh("echo going down >&2; kill -SEGV $$"), 139, "going down"),
-	commandFails("is not found", []string{"no-such-program", "argument"}, 127, "no-such-program"),
+var _ = Describe("A Flux", func() {
+	commandFails("exits with 3", sh("echo three >&2; exit 3"), 3, "three")
+	commandFails("is killed by SEGV", sh("echo going down >&2; kill -SEGV $$"), 139, "going down")
+	commandFails("is not found", []string{"no-such-program", "argument"}, 127, "no-such-program")
 
-	onContainers("has the exit code of the one task that failed", func(w *world) {
+	onContainers("has the exit code of the one task that failed", func(w *testEnv) {
 		flux := w.create("one", v1alpha1.FluxSpec{
 			Command: sh(`test "$FLUX_TASK_RANK" != 2 || { echo "task two fails" >&2; exit 7; }`), Size: 3,
 		})
-		w.Expect(w.failed(flux, v1alpha1.ReasonCommandFailed)).To(ContainSubstring("task two fails"))
-		w.Expect(flux.Status.ExitCode).To(HaveValue(Equal(int32(7))))
-	}),
-	onContainers("with an image that has no flux is Failed, and says so", func(w *world) {
+		Expect(w.failed(flux, v1alpha1.ReasonCommandFailed)).To(ContainSubstring("task two fails"))
+		Expect(flux.Status.ExitCode).To(HaveValue(Equal(int32(7))))
+	})
+	onContainers("with an image that has no flux is Failed, with that message", func(w *testEnv) {
 		// The operator's own image has no shell either.
 		bare := w.create("bare", v1alpha1.FluxSpec{Image: env.Images["controller"], Command: sh("exit 0")})
 		hidden := w.create("hidden", v1alpha1.FluxSpec{
 			Command: sh("exit 0"), Template: &v1alpha1.PodTemplate{Env: []corev1.EnvVar{{Name: "PATH", Value: "/nowhere"}}},
 		})
-		w.Expect(w.failed(bare, "")).To(ContainSubstring("/bin/sh"))
-		w.Expect(bare.Status.ExitCode).NotTo(HaveValue(BeZero()))
-		w.Expect(w.failed(hidden, v1alpha1.ReasonCommandFailed)).To(ContainSubstring("flux"))
-		w.Expect(hidden.Status.ExitCode).To(HaveValue(Equal(int32(127))))
-	}),
+		Expect(w.failed(bare, "")).To(ContainSubstring("/bin/sh"))
+		Expect(bare.Status.ExitCode).NotTo(HaveValue(BeZero()))
+		Expect(w.failed(hidden, v1alpha1.ReasonCommandFailed)).To(ContainSubstring("flux"))
+		Expect(hidden.Status.ExitCode).To(HaveValue(Equal(int32(127))))
+	})
 
-	doesNotStart("an image that cannot be pulled", v1alpha1.FluxSpec{Image: unpullable, Command: sh("exit 0"), Size: 2},
+	doesNotStart("an image that cannot be pulled", startup, v1alpha1.FluxSpec{Image: unpullable, Command: sh("exit 0"), Size: 2},
 		v1alpha1.ReasonImageNotPulled, And(ContainSubstring(unpullable), ContainSubstring("no such host"), ContainSubstring("rank 0")),
-		func(w *world, flux *v1alpha1.Flux) {
+		func(w *testEnv, flux *v1alpha1.Flux) {
 			for _, pod := range w.all(flux) {
-				w.play(pod, waiting("ErrImagePull", pullError))
+				w.simulate(pod, waiting("ErrImagePull", pullError))
 			}
-		}),
-	doesNotStart("a node selector that fits no node", v1alpha1.FluxSpec{
+		})
+	doesNotStart("a node selector that matches no node", placement, v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Size: 2, Template: &v1alpha1.PodTemplate{NodeSelector: map[string]string{"no-such": "node"}},
-	}, v1alpha1.ReasonUnschedulable, And(ContainSubstring("nodes are available"), ContainSubstring("rank 0")), nothing),
-	doesNotStart("a request that no node has room for", v1alpha1.FluxSpec{
+	}, v1alpha1.ReasonUnschedulable, And(ContainSubstring("nodes are available"), ContainSubstring("rank 0")), nothing)
+	doesNotStart("a request that no node has room for", placement, v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Resources: &corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ei")},
 		},
-	}, v1alpha1.ReasonUnschedulable, And(ContainSubstring("Insufficient memory"), ContainSubstring("rank 0")), nothing),
-	doesNotStart("an account that is not there", v1alpha1.FluxSpec{
+	}, v1alpha1.ReasonUnschedulable, And(ContainSubstring("Insufficient memory"), ContainSubstring("rank 0")), nothing)
+	doesNotStart("an account that does not exist", placement, v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Size: 2, Template: &v1alpha1.PodTemplate{ServiceAccountName: "no-such-account"},
-	}, v1alpha1.ReasonPodNotStarted, ContainSubstring("rank 0"), nothing),
-	doesNotStart("a rank that never comes (the brokers alone wait for ever)", v1alpha1.FluxSpec{
+	}, v1alpha1.ReasonPodNotStarted, ContainSubstring("rank 0"), nothing)
+	doesNotStart("a rank that does not start (the brokers alone wait forever)", startup, v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Size: 3, Template: &v1alpha1.PodTemplate{SchedulerName: byHand},
-	}, v1alpha1.ReasonPodNotStarted, ContainSubstring("rank 2"), func(w *world, flux *v1alpha1.Flux) {
+	}, v1alpha1.ReasonPodNotStarted, ContainSubstring("rank 2"), func(w *testEnv, flux *v1alpha1.Flux) {
 		ranks := w.all(flux)
 		w.bind(ranks[0], 0)
 		w.bind(ranks[1], 1)
-		w.play(ranks[0], started)
-		w.play(ranks[1], ready)
-	}),
+		w.simulate(ranks[0], started)
+		w.simulate(ranks[1], ready)
+	})
 
-	spec("with another certificate on one rank (the brokers alone wait for ever) is Failed in time, and healed by a start from clean", func(w *world) {
+	spec("with another certificate on one rank (the brokers alone wait forever) fails in time, and succeeds after a restart", func(w *testEnv) {
 		pods := w.record()
 		flux := w.create("certificate", v1alpha1.FluxSpec{
 			Command: sh("exit 0"), Size: 2, StartupTimeoutSeconds: startup() + slack, MaxRestarts: 1,
@@ -84,33 +83,33 @@ var _ = env.SideBySide("A Flux", atOnce,
 		})
 		ranks := w.all(flux)
 		w.bind(ranks[0], 0)
-		w.play(ranks[0], started)
+		w.simulate(ranks[0], started)
 		until(w, ranks[0], func(g Gomega, pod *corev1.Pod) { g.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning)) })
 		w.replaceCertificate(flux)
 		w.bind(ranks[1], 1)
-		w.play(ranks[1], ready)
+		w.simulate(ranks[1], ready)
 
 		restarting := w.has(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, "")
-		w.Expect(restarting.Message).To(ContainSubstring(v1alpha1.ReasonQuorumNotReached))
+		Expect(restarting.Message).To(ContainSubstring(v1alpha1.ReasonQuorumNotReached))
 		w.attempt(flux, 2)
 		for i, pod := range w.all(flux) {
 			w.bind(pod, i)
 		}
 		w.complete(flux)
-		w.Expect(flux.Status.Restarts).To(Equal(int32(1)))
+		Expect(flux.Status.Restarts).To(Equal(int32(1)))
 		w.expectOnce(pods, flux, 2)
-	}),
-	spec("that is not done by its deadline is Failed, and not tried again", func(w *world) {
+	})
+	spec("that exceeds its deadline is Failed, and not restarted", func(w *testEnv) {
 		flux := w.create("late", v1alpha1.FluxSpec{
 			Command: sh("sleep 600"), ActiveDeadlineSeconds: new(int64(600)), MaxRestarts: 3,
 		})
 		w.running(flux)
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.ActiveDeadlineSeconds = new(int64(1)) })
 		w.failed(flux, v1alpha1.ReasonDeadlineExceeded)
-		w.Expect(flux.Status.Restarts).To(BeZero())
+		Expect(flux.Status.Restarts).To(BeZero())
 		w.noPods(flux, patience)
-	}),
-	spec("is tried again as often as maxRestarts says, each time from clean", func(w *world) {
+	})
+	spec("is restarted up to maxRestarts times, each time in new pods", func(w *testEnv) {
 		pods := w.record()
 		flux := w.create("again", v1alpha1.FluxSpec{Command: sh("echo no luck >&2; exit 3"), Size: 2, MaxRestarts: 2})
 		for attempt := range int32(3) {
@@ -118,56 +117,57 @@ var _ = env.SideBySide("A Flux", atOnce,
 			w.begin(flux)
 			w.endLeader(flux, 3, "no luck")
 		}
-		w.Expect(w.failed(flux, v1alpha1.ReasonCommandFailed)).To(ContainSubstring("no luck"))
-		w.Expect(flux.Status.ExitCode).To(HaveValue(Equal(int32(3))))
-		w.Expect(flux.Status.Restarts).To(Equal(int32(2)))
+		Expect(w.failed(flux, v1alpha1.ReasonCommandFailed)).To(ContainSubstring("no luck"))
+		Expect(flux.Status.ExitCode).To(HaveValue(Equal(int32(3))))
+		Expect(flux.Status.Restarts).To(Equal(int32(2)))
 		w.expectOnce(pods, flux, 3)
-		w.Eventually(func() []string { return w.events(flux) }).WithTimeout(expect.Soon).Should(
+		Eventually(func() []string { return w.events(flux) }).WithTimeout(expect.Soon).Should(
 			ContainElements("Warning Restarting", "Warning CommandFailed"))
-	}),
-	spec("is Complete when a second attempt succeeds", func(w *world) {
+	})
+	spec("is Complete when a second attempt succeeds", func(w *testEnv) {
 		flux := w.create("second", v1alpha1.FluxSpec{
-			Command: sh(`test "$ATTEMPT" = 2 || exit 3`), Size: 2, MaxRestarts: 5, Template: tellAttempt(),
+			Command: sh(`test "$ATTEMPT" = 2 || exit 3`), Size: 2, MaxRestarts: 5, Template: withAttempt(),
 		})
 		w.begin(flux)
 		w.endLeader(flux, 3, "")
 		w.attempt(flux, 2)
 		w.complete(flux)
-		w.Expect(flux.Status.Restarts).To(Equal(int32(1)))
+		Expect(flux.Status.Restarts).To(Equal(int32(1)))
 		w.has(flux, v1alpha1.ConditionRestarting, metav1.ConditionFalse, "")
-	}),
-)
+	})
+})
 
-// commandFails is a spec about a command that ends with a code, and what it writes before.
-func commandFails(what string, command []string, code int32, output string) e2e.Scenario {
-	return spec("with a command that "+what+" has its exit code, and the end of its output", func(w *world) {
+// commandFails is a spec about a command that ends with an exit code, and the output that it writes before.
+func commandFails(what string, command []string, code int32, output string) {
+	spec("with a command that "+what+" has its exit code, and the end of its output", func(w *testEnv) {
 		flux := w.create("failing", v1alpha1.FluxSpec{Command: command})
 		w.begin(flux)
 		w.endLeader(flux, code, output)
-		w.Expect(w.failed(flux, v1alpha1.ReasonCommandFailed)).To(ContainSubstring(output))
-		w.Expect(flux.Status.ExitCode).To(HaveValue(Equal(code)))
-		w.Expect(w.leader(flux).Status.Phase).To(Equal(corev1.PodFailed), "it stays, with its log")
-		w.Eventually(func() []string { return w.events(flux) }).WithTimeout(expect.Soon).Should(ContainElement("Warning CommandFailed"))
+		Expect(w.failed(flux, v1alpha1.ReasonCommandFailed)).To(ContainSubstring(output))
+		Expect(flux.Status.ExitCode).To(HaveValue(Equal(code)))
+		Expect(w.leader(flux).Status.Phase).To(Equal(corev1.PodFailed), "it is kept, with its log")
+		Eventually(func() []string { return w.events(flux) }).WithTimeout(expect.Soon).Should(ContainElement("Warning CommandFailed"))
 	})
 }
 
-// doesNotStart is a spec about a Flux whose brokers cannot all start. play does the kubelet's part.
-func doesNotStart(what string, of v1alpha1.FluxSpec, reason string, message types.GomegaMatcher, play func(*world, *v1alpha1.Flux)) e2e.Scenario {
-	return spec("with "+what+" is Failed when the time to start is over, and says why", func(w *world) {
-		of.StartupTimeoutSeconds = startup()
+// doesNotStart is a spec about a Flux whose brokers cannot all start, in a time to start that is long enough for the
+// reason to be known. simulate simulates the kubelet.
+func doesNotStart(what string, limit func() int32, of v1alpha1.FluxSpec, reason string, message types.GomegaMatcher, simulate func(*testEnv, *v1alpha1.Flux)) {
+	spec("with "+what+" is Failed when the time to start has expired, with the reason", func(w *testEnv) {
+		of.StartupTimeoutSeconds = limit()
 		flux := w.create("stuck", of)
-		play(w, flux)
-		w.Expect(w.failed(flux, reason)).To(message)
+		simulate(w, flux)
+		Expect(w.failed(flux, reason)).To(message)
 		took := flux.Status.CompletionTime.Sub(flux.Status.StartTime.Time).Seconds()
-		w.Expect(took).To(BeNumerically(">=", startup()))
-		w.Expect(took).To(BeNumerically("<=", startup()+slack))
-		w.Expect(flux.Status.Restarts).To(BeZero())
+		Expect(took).To(BeNumerically(">=", of.StartupTimeoutSeconds))
+		Expect(took).To(BeNumerically("<=", of.StartupTimeoutSeconds+slack))
+		Expect(flux.Status.Restarts).To(BeZero())
 		w.noPods(flux, patience)
 	})
 }
 
-// startup is how many seconds the brokers of a Flux may take that does not come up: enough, on a busy machine, for
-// those that can to come up.
+// startup is the time to start, in seconds, of a Flux that does not reach its quorum: on a busy machine it must be long
+// enough for the brokers that can start, or for the kubelet to report that an image cannot be pulled.
 func startup() int32 {
 	if env.Cluster.RunsContainers() {
 		return 30
@@ -175,22 +175,30 @@ func startup() int32 {
 	return 5
 }
 
-func nothing(*world, *v1alpha1.Flux) {}
+// placement is the time to start of a Flux of which no container is created: enough for the scheduler.
+func placement() int32 {
+	if env.Cluster.RunsContainers() {
+		return 15
+	}
+	return 5
+}
 
-// tellAttempt gives the command the number of its attempt.
-func tellAttempt() *v1alpha1.PodTemplate {
+func nothing(*testEnv, *v1alpha1.Flux) {}
+
+// withAttempt sets the variable ATTEMPT of the command to the number of its attempt.
+func withAttempt() *v1alpha1.PodTemplate {
 	source := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + attemptLabel + "']"}}
 	return &v1alpha1.PodTemplate{Env: []corev1.EnvVar{{Name: "ATTEMPT", ValueFrom: source}}}
 }
 
-// replaceCertificate puts another Secret in the place of a Flux's, with a certificate that is as good, and with
-// the same owner.
-func (w *world) replaceCertificate(flux *v1alpha1.Flux) {
+// replaceCertificate replaces the Secret of a Flux with another one that has a different valid certificate, and the
+// same owner.
+func (w *testEnv) replaceCertificate(flux *v1alpha1.Flux) {
 	GinkgoHelper()
 	old := secretOf(flux)
 	w.there(old)
 	certificate, err := broker.NewCertificate(rand.Reader)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	replacement := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, OwnerReferences: old.OwnerReferences,
@@ -199,7 +207,7 @@ func (w *world) replaceCertificate(flux *v1alpha1.Flux) {
 		Type:      old.Type,
 		Data:      map[string][]byte{broker.CertificateFile: certificate},
 	}
-	w.Expect(old.Data).To(HaveKey(broker.CertificateFile))
+	Expect(old.Data).To(HaveKey(broker.CertificateFile))
 	w.delete(old)
-	w.Expect(env.Client.Create(w.ctx, replacement)).To(Succeed())
+	Expect(env.Client.Create(w.ctx, replacement)).To(Succeed())
 }

@@ -108,3 +108,5 @@ replace (
 	example.com/workbook/03-flux => ../..
 	example.com/workbook/shared => ../../../shared
 )
+
+tool github.com/onsi/ginkgo/v2/ginkgo

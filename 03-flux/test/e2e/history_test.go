@@ -16,14 +16,14 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// history is what the API server told of a namespace's pods, in its own order.
+// history is what the API server reported of a namespace's pods, in its own order.
 type history struct {
 	mu sync.Mutex
-	// alive are the attempts of the pods that are there.
+	// alive are the attempts of the existing pods.
 	alive map[types.UID]attempt
-	// made counts the pods of each rank.
+	// made counts the created pods of each rank.
 	made map[rank]int
-	// mixed tells of pods that came while some of another attempt of the same Flux were there.
+	// mixed describes pods that were created while pods of another attempt of the same Flux existed.
 	mixed []string
 }
 
@@ -34,15 +34,15 @@ type rank struct {
 	number int
 }
 
-// record begins a history.
-func (w *world) record() *history {
+// record starts a history.
+func (w *testEnv) record() *history {
 	GinkgoHelper()
 	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Client.Scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	watcher, err := c.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	h := &history{alive: map[types.UID]attempt{}, made: map[rank]int{}}
-	// It ends with the context of the spec.
+	// The watch ends with the context of the spec.
 	go func() {
 		for event := range watcher.ResultChan() {
 			if pod, isPod := event.Object.(*corev1.Pod); isPod {
@@ -61,7 +61,7 @@ func (h *history) add(event watch.EventType, pod *corev1.Pod) {
 	case watch.Added:
 		for _, other := range h.alive {
 			if other.flux == of.flux && other.number != of.number {
-				h.mixed = append(h.mixed, fmt.Sprintf("%s of attempt %s came beside a pod of attempt %s", pod.Name, of.number, other.number))
+				h.mixed = append(h.mixed, fmt.Sprintf("%s of attempt %s was created while a pod of attempt %s existed", pod.Name, of.number, other.number))
 			}
 		}
 		h.alive[pod.UID] = of
@@ -71,9 +71,9 @@ func (h *history) add(event watch.EventType, pod *corev1.Pod) {
 	}
 }
 
-// expectOnce asserts that a Flux had so many attempts, that in each of them each rank was started once, and that
-// none began before all pods of the one before it were gone.
-func (w *world) expectOnce(h *history, flux *v1alpha1.Flux, attempts int) {
+// expectOnce asserts the number of attempts of a Flux, that each rank was started once in each of them, and that no
+// attempt began before the pods of the previous one were deleted.
+func (w *testEnv) expectOnce(h *history, flux *v1alpha1.Flux, attempts int) {
 	GinkgoHelper()
 	want := map[rank]int{}
 	for i := range attempts {
@@ -85,6 +85,6 @@ func (w *world) expectOnce(h *history, flux *v1alpha1.Flux, attempts int) {
 	defer h.mu.Unlock()
 	made := maps.Clone(h.made)
 	maps.DeleteFunc(made, func(r rank, _ int) bool { return r.flux != flux.Name })
-	w.Expect(made).To(Equal(want))
-	w.Expect(h.mixed).To(BeEmpty())
+	Expect(made).To(Equal(want))
+	Expect(h.mixed).To(BeEmpty())
 }

@@ -13,8 +13,8 @@ import (
 	"example.com/workbook/shared/binaries"
 )
 
-var _ = env.SideBySide("kubectl", atOnce,
-	spec("get prints what matters of Fluxes and FluxSetups", func(w *world) {
+var _ = Describe("kubectl", func() {
+	spec("get prints what matters of Fluxes and FluxSetups", func(w *testEnv) {
 		running := w.create("running", v1alpha1.FluxSpec{Command: sh("sleep 600"), Size: 2})
 		good := w.create("good", v1alpha1.FluxSpec{Command: sh("exit 0"), Size: 2})
 		bad := w.create("bad", v1alpha1.FluxSpec{Command: sh("exit 3"), Size: 2})
@@ -26,28 +26,28 @@ var _ = env.SideBySide("kubectl", atOnce,
 		w.failed(bad, v1alpha1.ReasonCommandFailed)
 
 		fluxes := table(w.kubectl("get", "flux"))
-		w.Expect(fluxes["running"]).To(And(
+		Expect(fluxes["running"]).To(And(
 			HaveKeyWithValue("SIZE", "2"), HaveKeyWithValue("READY", "2"), HaveKeyWithValue("REASON", "QuorumReached"),
 			HaveKeyWithValue("COMPLETE", ""), HaveKeyWithValue("FAILED", ""), HaveKeyWithValue("EXIT", ""), HaveKey("RESTARTS"), HaveKey("AGE")))
-		w.Expect(fluxes["good"]).To(And(
+		Expect(fluxes["good"]).To(And(
 			HaveKeyWithValue("REASON", "Finished"), HaveKeyWithValue("COMPLETE", "True"), HaveKeyWithValue("FAILED", ""), HaveKeyWithValue("EXIT", "0")))
-		w.Expect(fluxes["bad"]).To(And(
+		Expect(fluxes["bad"]).To(And(
 			HaveKeyWithValue("REASON", "Finished"), HaveKeyWithValue("COMPLETE", ""), HaveKeyWithValue("FAILED", "CommandFailed"), HaveKeyWithValue("EXIT", "3")))
 
 		setups := table(w.kubectl("get", "fluxsetup"))
-		w.Expect(setups["running"]).To(And(
+		Expect(setups["running"]).To(And(
 			HaveKeyWithValue("ATTEMPT", "1"), HaveKeyWithValue("SIZE", "2"), HaveKeyWithValue("READY", "2"), HaveKeyWithValue("ACCEPTED", "True"),
 			HaveKeyWithValue("REASON", "QuorumReached"), HaveKeyWithValue("LEADER", w.leader(running).Name), HaveKey("AGE")))
 
 		both := w.kubectl("get", "flux,fluxsetup")
 		for line := range strings.Lines(both) {
-			w.Expect(len(line)).To(BeNumerically("<", 120), "fits a terminal")
+			Expect(len(line)).To(BeNumerically("<", 120), "fits a terminal")
 		}
-	}),
-)
+	})
+})
 
-// table reads what kubectl printed: the cells of each row, by column, by the row's name. Cells may be empty: what
-// belongs to a column begins where its header does.
+// table parses the output of kubectl: the cells of each row, by column, by the row's name. Cells may be empty: a cell
+// begins where the header of its column begins.
 func table(text string) map[string]map[string]string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	headers := regexp.MustCompile(`\S+`).FindAllStringIndex(lines[0], -1)
@@ -66,13 +66,13 @@ func table(text string) map[string]map[string]string {
 	return rows
 }
 
-// kubectl runs it in the spec's namespace, and returns what it prints.
-func (w *world) kubectl(arguments ...string) string {
+// kubectl runs kubectl in the spec's namespace, and returns its output.
+func (w *testEnv) kubectl(arguments ...string) string {
 	GinkgoHelper()
 	dir, err := binaries.Ensure(w.ctx, GinkgoWriter, "kubectl")
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	arguments = append(arguments, "--kubeconfig", env.Cluster.Kubeconfig(), "--context", env.Cluster.Context(), "--namespace", w.namespace)
 	output, err := exec.CommandContext(w.ctx, filepath.Join(dir, "kubectl"), arguments...).CombinedOutput()
-	w.Expect(err).NotTo(HaveOccurred(), "%s", output)
+	Expect(err).NotTo(HaveOccurred(), "%s", output)
 	return string(output)
 }

@@ -14,58 +14,58 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// grace is within what a Flux's pods are gone that were told to go: the ten seconds that each has, and what
-// the nodes need on a busy machine.
+// grace is the time within which the pods of a Flux must be deleted: the grace period of ten seconds, and what the
+// nodes need on a busy machine.
 const grace = 30 * time.Second
 
-var _ = env.SideBySide("A Flux", atOnce,
-	spec("that is suspended before its start makes nothing, and starts when it is resumed", func(w *world) {
+var _ = Describe("A Flux", func() {
+	spec("that is suspended before its start creates nothing, and starts when it is resumed", func(w *testEnv) {
 		flux := w.create("patient", v1alpha1.FluxSpec{Command: sh("exit 0"), Size: 2, Suspend: true})
 		w.suspended(flux)
-		w.Expect(w.leftovers()).To(ConsistOf("*v1alpha1.Flux patient", "*v1alpha1.FluxSetup patient"))
+		Expect(w.leftovers()).To(ConsistOf("*v1alpha1.Flux patient", "*v1alpha1.FluxSetup patient"))
 
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = false })
 		w.has(flux, v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonNotSuspended)
 		w.complete(flux)
-		w.Expect(flux.Status.Restarts).To(BeZero())
-	}),
-	spec("that is suspended while it runs ends its pods within their grace, and is run anew when it is resumed", func(w *world) {
+		Expect(flux.Status.Restarts).To(BeZero())
+	})
+	spec("that is suspended while it runs terminates its pods within their grace period, and runs again when it is resumed", func(w *testEnv) {
 		pods := w.record()
 		flux := w.create("paused", v1alpha1.FluxSpec{
-			Command: sh(`test "$ATTEMPT" = 2 || sleep 600`), Size: 2, Template: tellAttempt(),
+			Command: sh(`test "$ATTEMPT" = 2 || sleep 600`), Size: 2, Template: withAttempt(),
 		})
 		w.running(flux)
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
 		w.noPods(flux, grace)
 		w.suspended(flux)
 		w.has(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, "")
-		w.Expect(w.leftovers()).To(ConsistOf("*v1alpha1.Flux paused", "*v1alpha1.FluxSetup paused"))
+		Expect(w.leftovers()).To(ConsistOf("*v1alpha1.Flux paused", "*v1alpha1.FluxSetup paused"))
 
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = false })
 		w.complete(flux)
-		w.Expect(flux.Status.Restarts).To(BeZero(), "to resume is no restart")
+		Expect(flux.Status.Restarts).To(BeZero(), "a resume is not a restart")
 		w.expectOnce(pods, flux, 2)
-	}),
-	spec("leaves only itself and its FluxSetup when its time after the end is over, and does not run again", func(w *world) {
+	})
+	spec("leaves only itself and its FluxSetup when its TTL has expired, and does not run again", func(w *testEnv) {
 		pods := w.record()
 		flux := w.create("brief", v1alpha1.FluxSpec{Command: sh("exit 0"), Size: 2, TTLSecondsAfterFinished: new(int32(3600))})
 		w.complete(flux)
 		w.there(launched(flux)...)
-		w.Expect(w.leader(flux)).NotTo(BeNil(), "with its log")
+		Expect(w.leader(flux)).NotTo(BeNil(), "with its log")
 
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.TTLSecondsAfterFinished = new(int32(0)) })
-		w.Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).
+		Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).
 			Should(ConsistOf("*v1alpha1.Flux brief", "*v1alpha1.FluxSetup brief"))
-		// Not by a change of what may be changed, either.
+		// It does not run again after a change of its mutable fields either.
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend, spec.TTLSecondsAfterFinished = false, nil })
-		w.Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).
+		Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).
 			Should(ConsistOf("*v1alpha1.Flux brief", "*v1alpha1.FluxSetup brief"))
 		w.has(flux, v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
-		w.Expect(flux.Status.ExitCode).To(HaveValue(BeZero()))
+		Expect(flux.Status.ExitCode).To(HaveValue(BeZero()))
 		w.expectOnce(pods, flux, 1)
-	}),
-	spec("leaves nothing, at whatever moment it is deleted, and no finalizer holds it up", func(w *world) {
+	})
+	spec("leaves nothing, whenever it is deleted, and no finalizer delays that", func(w *testEnv) {
 		w.deletes("new", func(*v1alpha1.Flux) {})
 		w.deletes("set-up", func(flux *v1alpha1.Flux) { until(w, setupOf(flux), func(Gomega, *v1alpha1.FluxSetup) {}) })
 		w.deletes("launched", func(flux *v1alpha1.Flux) { until(w, jobOf(flux), func(Gomega, *batchv1.Job) {}) })
@@ -89,21 +89,21 @@ var _ = env.SideBySide("A Flux", atOnce,
 			w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.ActiveDeadlineSeconds = new(int64(1)) })
 			w.failed(flux, v1alpha1.ReasonDeadlineExceeded)
 		})
-		w.Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).Should(BeEmpty())
-	}),
-	spec("whose FluxSetup is deleted by hand is Failed, SetupLost, and gets no second one", func(w *world) {
+		Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).Should(BeEmpty())
+	})
+	spec("whose FluxSetup is deleted by a user is Failed, SetupLost, and gets no second one", func(w *testEnv) {
 		running := w.create("running", v1alpha1.FluxSpec{Command: sh("sleep 600"), Size: 2, MaxRestarts: 3})
 		w.running(running)
 		w.delete(setupOf(running))
 		w.failed(running, v1alpha1.ReasonSetupLost)
-		w.Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).
+		Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).
 			Should(ConsistOf("*v1alpha1.Flux running"))
 		always(w, running, func(g Gomega, flux *v1alpha1.Flux) {
 			condition(g, flux.Status.Conditions, v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonSetupLost)
 			g.Expect(w.leftovers()).To(ConsistOf("*v1alpha1.Flux running"))
 		})
-	}),
-	spec("whose Job is deleted by hand is Failed, JobLost, and the Job is not made again in that attempt", func(w *world) {
+	})
+	spec("whose Job is deleted by a user is Failed, JobLost, and the Job is not created again in that attempt", func(w *testEnv) {
 		pods := w.record()
 		last := w.create("last", v1alpha1.FluxSpec{Command: sh("sleep 600"), Size: 2})
 		w.running(last)
@@ -111,12 +111,12 @@ var _ = env.SideBySide("A Flux", atOnce,
 		w.failed(last, v1alpha1.ReasonJobLost)
 		w.noPods(last, grace)
 		w.expectOnce(pods, last, 1)
-	}),
-)
+	})
+})
 
 var _ = Describe("The operator", func() {
-	It("is killed in the middle, and each command still runs exactly once", func(ctx SpecContext) {
-		w := alone(ctx)
+	It("is killed while Fluxes run, and each command still runs exactly once", Serial, func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		pods := w.record()
 		var fluxes []*v1alpha1.Flux
 		for i := range 4 {
@@ -124,7 +124,7 @@ var _ = Describe("The operator", func() {
 				Command: sh("sleep 5; exit " + fmt.Sprint(i)), Size: 1,
 			}))
 			if i == 1 {
-				// Two are in full swing, two have only just been asked for.
+				// The first two may run when the operator is killed; the other two have just been created.
 				w.running(fluxes[0])
 			}
 		}
@@ -146,17 +146,17 @@ var _ = Describe("The operator", func() {
 	})
 })
 
-// deletes has a Flux deleted at a moment of its life.
-func (w *world) deletes(name string, live func(*v1alpha1.Flux)) {
+// deletes creates a Flux, and deletes it in the state that reach brings it to.
+func (w *testEnv) deletes(name string, reach func(*v1alpha1.Flux)) {
 	GinkgoHelper()
 	flux := w.create(name, v1alpha1.FluxSpec{Command: sh("sleep 600"), Size: 2, MaxRestarts: 1})
-	live(flux)
+	reach(flux)
 	w.delete(flux)
 }
 
-// suspended waits until a Flux is, and nothing of it is left.
-func (w *world) suspended(flux *v1alpha1.Flux) {
+// suspended waits until a Flux is suspended, and has no dependents left.
+func (w *testEnv) suspended(flux *v1alpha1.Flux) {
 	GinkgoHelper()
 	w.has(flux, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
-	w.Expect(w.pods(flux)).To(BeEmpty())
+	Expect(w.pods(flux)).To(BeEmpty())
 }

@@ -25,7 +25,7 @@ func meta(flux *v1alpha1.Flux) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: flux.Namespace, Name: flux.Name}
 }
 
-// firstMeta is that of what each attempt has of its own: here, of the first attempt.
+// firstMeta is the metadata of the first attempt's objects: each attempt has its own Job, Secret and ConfigMap.
 func firstMeta(flux *v1alpha1.Flux) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: flux.Namespace, Name: flux.Name + "-1"}
 }
@@ -41,36 +41,36 @@ func configMapOf(flux *v1alpha1.Flux) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: firstMeta(flux)}
 }
 
-// launched is what the first attempt consists of, but for its pods.
+// launched are the dependents of the first attempt, without its pods.
 func launched(flux *v1alpha1.Flux) []client.Object {
 	return []client.Object{jobOf(flux), secretOf(flux), configMapOf(flux), serviceOf(flux)}
 }
 
-func (w *world) there(objects ...client.Object) {
+func (w *testEnv) there(objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
-		w.Expect(env.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)).To(Succeed(), "%T %s", object, object.GetName())
+		Expect(env.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)).To(Succeed(), "%T %s", object, object.GetName())
 	}
 }
 
-// noPods waits until no pod of a Flux is there.
-func (w *world) noPods(flux *v1alpha1.Flux, within time.Duration) {
+// noPods waits until a Flux has no pods.
+func (w *testEnv) noPods(flux *v1alpha1.Flux, within time.Duration) {
 	GinkgoHelper()
-	w.Eventually(w.ctx, func() []corev1.Pod { return w.pods(flux) }).WithTimeout(within).WithPolling(expect.Interval).Should(BeEmpty())
+	Eventually(w.ctx, func() []corev1.Pod { return w.pods(flux) }).WithTimeout(within).WithPolling(expect.Interval).Should(BeEmpty())
 }
 
-// leftovers are the objects of a namespace that this stage might have made.
-func (w *world) leftovers() []string {
+// leftovers are the objects of a namespace of the kinds that this stage creates.
+func (w *testEnv) leftovers() []string {
 	GinkgoHelper()
 	var left []string
 	for _, list := range []client.ObjectList{
 		&v1alpha1.FluxList{}, &v1alpha1.FluxSetupList{}, &batchv1.JobList{}, &corev1.PodList{},
 		&corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{},
 	} {
-		w.Expect(env.Client.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
-		w.Expect(apimeta.EachListItem(list, func(item runtime.Object) error {
+		Expect(env.Client.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+		Expect(apimeta.EachListItem(list, func(item runtime.Object) error {
 			object := item.(client.Object)
-			// Each namespace gets this one from Kubernetes.
+			// Kubernetes creates this one in each namespace.
 			if object.GetName() != "kube-root-ca.crt" {
 				left = append(left, fmt.Sprintf("%T %s", object, object.GetName()))
 			}
@@ -80,11 +80,11 @@ func (w *world) leftovers() []string {
 	return left
 }
 
-// events returns type and reason of the Events about a Flux, in the order in which they were made.
-func (w *world) events(flux *v1alpha1.Flux) []string {
+// events returns type and reason of the Events about a Flux, in the order of their creation.
+func (w *testEnv) events(flux *v1alpha1.Flux) []string {
 	GinkgoHelper()
 	var list eventsv1.EventList
-	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(flux.Namespace))).To(Succeed())
+	Expect(env.Client.List(w.ctx, &list, client.InNamespace(flux.Namespace))).To(Succeed())
 	slices.SortFunc(list.Items, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	var events []string
 	for _, event := range list.Items {
@@ -95,7 +95,7 @@ func (w *world) events(flux *v1alpha1.Flux) []string {
 	return events
 }
 
-// sh is a command for sh, and its arguments.
+// sh is a command that runs a script with arguments in sh.
 func sh(script string, args ...string) []string {
 	return append([]string{"sh", "-c", script, "sh"}, args...)
 }

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// rounds is how often each is timed.
+	// rounds is how often each of the two is timed.
 	rounds = 5
-	// overhead is how much longer a Flux may take than what it makes takes without an operator.
+	// overhead is the maximum ratio of the time of a Flux to the time of the same objects without an operator.
 	overhead = 1.3
 )
 
-var _ = Describe("The operator's overhead", Label(e2e.LabelContainers), func() {
-	It("is little: a Flux of four ranks takes less than 1.3 times as long as the same Job made by hand", func(ctx SpecContext) {
-		w := alone(ctx)
+var _ = Describe("The operator's overhead", Serial, Label(e2e.LabelContainers), func() {
+	It("is little: a Flux of four ranks takes less than 1.3 times as long as the same Job without the operator", func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		var plain, operated []time.Duration
 		var ratios []float64
 		for round := range rounds {
@@ -36,7 +36,7 @@ var _ = Describe("The operator's overhead", Label(e2e.LabelContainers), func() {
 				func() { plain = append(plain, w.timePlainJob(fmt.Sprintf("plain-%d", round))) },
 				func() { operated = append(operated, w.timeFlux(fmt.Sprintf("flux-%d", round))) },
 			}
-			// What else the machine does may come and go: each is compared with its neighbour, and neither is
+			// The load of the machine changes: each Flux is compared with a Job at about the same time, and neither is
 			// always the first.
 			timers[round%2]()
 			timers[1-round%2]()
@@ -44,7 +44,7 @@ var _ = Describe("The operator's overhead", Label(e2e.LabelContainers), func() {
 		}
 		fmt.Printf("==> from creation to Complete, hostname on 4 ranks, medians of %d: Job by hand %.2f s, Flux %.2f s, ratio of neighbours %.2f\n",
 			rounds, median(plain).Seconds(), median(operated).Seconds(), median(ratios))
-		Expect(median(ratios)).To(BeNumerically("<", overhead), "by hand %s, by the operator %s", plain, operated)
+		Expect(median(ratios)).To(BeNumerically("<", overhead), "without the operator %s, with it %s", plain, operated)
 	})
 })
 
@@ -52,7 +52,7 @@ func median[T cmp.Ordered](values []T) T {
 	return slices.Sorted(slices.Values(values))[len(values)/2]
 }
 
-func (w *world) timeFlux(name string) time.Duration {
+func (w *testEnv) timeFlux(name string) time.Duration {
 	GinkgoHelper()
 	began := time.Now()
 	flux := w.create(name, v1alpha1.FluxSpec{Command: []string{"hostname"}, Size: 4})
@@ -63,14 +63,14 @@ func (w *world) timeFlux(name string) time.Duration {
 	return took
 }
 
-// timePlainJob times what someone without an operator would make: the same files, and a Job that is Complete
-// when rank 0 has succeeded.
-func (w *world) timePlainJob(name string) time.Duration {
+// timePlainJob times what a user without an operator would create: the same files, and a Job that is Complete when rank
+// 0 has succeeded.
+func (w *testEnv) timePlainJob(name string) time.Duration {
 	GinkgoHelper()
 	job, others := w.plainJob(name)
 	began := time.Now()
 	for _, object := range append(others, job) {
-		w.Expect(env.Client.Create(w.ctx, object)).To(Succeed())
+		Expect(env.Client.Create(w.ctx, object)).To(Succeed())
 	}
 	until(w, job, func(g Gomega, j *batchv1.Job) {
 		g.Expect(j.Status.Conditions).To(ContainElement(And(HaveField("Type", batchv1.JobComplete), HaveField("Status", corev1.ConditionTrue))))
@@ -81,15 +81,15 @@ func (w *world) timePlainJob(name string) time.Duration {
 	return took
 }
 
-// plainJob is the Job, and the ConfigMap, the Secret and the Service that it needs.
-func (w *world) plainJob(name string) (job *batchv1.Job, others []client.Object) {
+// plainJob is the Job, with the ConfigMap, the Secret and the Service that it needs.
+func (w *testEnv) plainJob(name string) (job *batchv1.Job, others []client.Object) {
 	GinkgoHelper()
 	instance := broker.Cluster{
 		Name: name, Service: name, Namespace: w.namespace, Size: 4, MinSize: 4, Tasks: 4, Cores: 1, Port: 8050, LogLevel: 3, ConnectTimeout: "5s",
 		Argv: []string{"hostname"},
 	}
 	certificate, err := broker.NewCertificate(rand.Reader)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: name}
 	configMap := &corev1.ConfigMap{ObjectMeta: meta, Data: instance.Files()}
 	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{broker.CertificateFile: certificate}}
@@ -108,7 +108,7 @@ func (w *world) plainJob(name string) (job *batchv1.Job, others []client.Object)
 				{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}},
 			},
 			Containers: []corev1.Container{{
-				Name: "flux", Image: brokerImage,
+				Name: "flux", Image: env.Prepared,
 				Command: []string{"/bin/sh", broker.ConfigDir + "/" + broker.EntrypointFile},
 				VolumeMounts: []corev1.VolumeMount{
 					{Name: "work", MountPath: broker.Dir}, {Name: "config", MountPath: broker.ConfigDir}, {Name: "secret", MountPath: broker.SecretDir},

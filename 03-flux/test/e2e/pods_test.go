@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// attemptLabel has the attempt of a pod, and instanceLabel the name of its Flux.
+	// attemptLabel is the label with the attempt of a pod, and instanceLabel that with the name of its Flux.
 	attemptLabel  = "flux-framework.org/attempt"
 	instanceLabel = "app.kubernetes.io/instance"
-	// byHand is a scheduler that there is not: pods wait for bind.
+	// byHand is a scheduler that does not exist: the test binds the pods.
 	byHand = "by-hand"
 )
 
-// pods returns those of a Flux that are there, of all attempts.
-func (w *world) pods(flux *v1alpha1.Flux) []corev1.Pod {
+// pods returns the existing pods of a Flux, of all attempts.
+func (w *testEnv) pods(flux *v1alpha1.Flux) []corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
-	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(flux.Namespace), client.MatchingLabels{instanceLabel: flux.Name})).To(Succeed())
+	Expect(env.Client.List(w.ctx, &list, client.InNamespace(flux.Namespace), client.MatchingLabels{instanceLabel: flux.Name})).To(Succeed())
 	return list.Items
 }
 
-// present returns the pods of the present attempt that are there, by rank.
-func (w *world) present(g Gomega, flux *v1alpha1.Flux) []*corev1.Pod {
+// present returns the existing pods of the current attempt, by rank.
+func (w *testEnv) present(g Gomega, flux *v1alpha1.Flux) []*corev1.Pod {
 	setup := setupOf(flux)
 	g.Expect(env.Client.Get(w.ctx, client.ObjectKeyFromObject(setup), setup)).To(Succeed())
 	var found []*corev1.Pod
@@ -49,22 +49,23 @@ func (w *world) present(g Gomega, flux *v1alpha1.Flux) []*corev1.Pod {
 	return found
 }
 
-// all waits until the pods of all ranks of the present attempt are there, and returns them by rank.
-func (w *world) all(flux *v1alpha1.Flux) []*corev1.Pod {
+// all waits until the pods of all ranks of the current attempt exist, and returns them by rank.
+func (w *testEnv) all(flux *v1alpha1.Flux) []*corev1.Pod {
 	GinkgoHelper()
 	var found []*corev1.Pod
-	w.Eventually(w.ctx, func(g Gomega) int {
+	Eventually(w.ctx, func(g Gomega) int {
 		found = w.present(g, flux)
 		return len(found)
 	}).WithTimeout(patience).WithPolling(expect.Interval).Should(Equal(int(flux.Spec.Size)), "pods of %s", flux.Name)
 	return found
 }
 
-// leader waits until the pod of rank 0 of the present attempt is there, and returns it. It may be the last.
-func (w *world) leader(flux *v1alpha1.Flux) *corev1.Pod {
+// leader waits until the pod of rank 0 of the current attempt exists, and returns it. It may be the last pod that is
+// created.
+func (w *testEnv) leader(flux *v1alpha1.Flux) *corev1.Pod {
 	GinkgoHelper()
 	var leader *corev1.Pod
-	w.Eventually(w.ctx, func(g Gomega) {
+	Eventually(w.ctx, func(g Gomega) {
 		found := w.present(g, flux)
 		g.Expect(found).NotTo(BeEmpty(), "%s has no pods", flux.Name)
 		g.Expect(rankOf(found[0])).To(BeZero())
@@ -81,20 +82,19 @@ func rankOf(pod *corev1.Pod) int {
 	return rank
 }
 
-// bind places a pod that waits for the scheduler byHand. Nodes are counted from 0, and again from the first
-// after the last.
-func (w *world) bind(pod *corev1.Pod, node int) (nodeName string) {
+// bind binds a pod that waits for the scheduler byHand. The nodes are numbered from 0, modulo their number.
+func (w *testEnv) bind(pod *corev1.Pod, node int) (nodeName string) {
 	GinkgoHelper()
 	nodes, err := env.Cluster.Nodes(w.ctx)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	nodeName = nodes[node%len(nodes)].Name
 	target := corev1.ObjectReference{Kind: "Node", Name: nodeName}
-	w.Expect(env.Client.SubResource("binding").Create(w.ctx, pod, &corev1.Binding{Target: target})).To(Succeed())
+	Expect(env.Client.SubResource("binding").Create(w.ctx, pod, &corev1.Binding{Target: target})).To(Succeed())
 	return nodeName
 }
 
-// play says what has become of a pod, where there is no kubelet to say it.
-func (w *world) play(pod *corev1.Pod, act func(*corev1.PodStatus)) {
+// simulate changes the status of a pod if there is no kubelet.
+func (w *testEnv) simulate(pod *corev1.Pod, act func(*corev1.PodStatus)) {
 	GinkgoHelper()
 	if env.Cluster.RunsContainers() {
 		return
@@ -106,22 +106,22 @@ func (w *world) play(pod *corev1.Pod, act func(*corev1.PodStatus)) {
 	})
 }
 
-// begin plays the ranks of the present attempt up to the moment at which the command runs, unless that is over.
-func (w *world) begin(flux *v1alpha1.Flux) {
+// begin simulates the ranks of the current attempt until the command runs, unless the attempt has ended.
+func (w *testEnv) begin(flux *v1alpha1.Flux) {
 	GinkgoHelper()
 	if env.Cluster.RunsContainers() || hasEnded(w.leader(flux)) {
 		return
 	}
 	for _, pod := range slices.Backward(w.all(flux)) {
-		w.play(pod, ready)
+		w.simulate(pod, ready)
 	}
 }
 
-// endLeader plays the end of rank 0: its exit code, and what the kubelet has kept of its output.
-func (w *world) endLeader(flux *v1alpha1.Flux, code int32, output string) {
+// endLeader simulates the end of rank 0 with its exit code, and the end of its output.
+func (w *testEnv) endLeader(flux *v1alpha1.Flux, code int32, output string) {
 	GinkgoHelper()
 	if leader := w.leader(flux); !hasEnded(leader) {
-		w.play(leader, ended(code, output))
+		w.simulate(leader, ended(code, output))
 	}
 }
 
@@ -129,14 +129,14 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// started is a container that runs, with a broker that has found no other.
+// started is a container that runs, with a broker that is not connected to any other.
 func started(status *corev1.PodStatus) {
 	status.Phase = corev1.PodRunning
 	state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
 	setContainer(status, false, state)
 }
 
-// ready is a container whose start-up is over: the broker of a follower runs, that of the leader has its quorum.
+// ready is a container that has started: the broker of a follower runs, and that of the leader has its quorum.
 func ready(status *corev1.PodStatus) {
 	status.Phase = corev1.PodRunning
 	state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
@@ -185,10 +185,10 @@ func setContainer(status *corev1.PodStatus, isReady bool, state corev1.Container
 }
 
 // kill ends a pod's container without warning.
-func (w *world) kill(pod *corev1.Pod) {
+func (w *testEnv) kill(pod *corev1.Pod) {
 	GinkgoHelper()
 	if !env.Cluster.RunsContainers() {
-		w.play(pod, ended(137, ""))
+		w.simulate(pod, ended(137, ""))
 		return
 	}
 	var id string
@@ -198,22 +198,22 @@ func (w *world) kill(pod *corev1.Pod) {
 		g.Expect(isID).To(BeTrue(), "the container has not been started")
 		id = found
 	})
-	w.Expect(cluster.KillContainer(w.ctx, env.Cluster, pod.Spec.NodeName, id)).To(Succeed())
+	Expect(cluster.KillContainer(w.ctx, env.Cluster, pod.Spec.NodeName, id)).To(Succeed())
 }
 
-// log is all that a pod's container wrote so far.
-func (w *world) log(pod *corev1.Pod) string {
+// log is what a pod's container has written so far.
+func (w *testEnv) log(pod *corev1.Pod) string {
 	GinkgoHelper()
 	clients, err := kubernetes.NewForConfig(env.Config)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	text, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(w.ctx)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }
 
-// output are the lines of a Flux's leader that begin with a mark, without it, sorted: the order across ranks is
-// not kept, and the brokers may have something to say too.
-func (w *world) output(flux *v1alpha1.Flux, mark string) []string {
+// output returns the lines of a Flux's leader that begin with a mark, without the mark. They are sorted, because the
+// order across ranks is not defined. Other lines are those of the brokers.
+func (w *testEnv) output(flux *v1alpha1.Flux, mark string) []string {
 	GinkgoHelper()
 	var lines []string
 	for line := range strings.Lines(w.log(w.leader(flux))) {

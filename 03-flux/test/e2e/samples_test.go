@@ -13,11 +13,11 @@ import (
 
 var _ = Describe("The samples", func() {
 	It("all become Complete", func(ctx SpecContext) {
-		w := alone(ctx)
+		w := newTestEnv(ctx)
 		var fluxes []*v1alpha1.Flux
 		for _, flux := range read("../../config/samples/v1alpha1_*.yaml") {
 			Expect(flux.Spec.Image).NotTo(BeEmpty())
-			flux.Namespace, flux.Spec.Image = w.namespace, brokerImage
+			flux.Namespace, flux.Spec.Image = w.namespace, env.Prepared
 			Expect(env.Client.Create(ctx, flux)).To(Succeed(), flux.Name)
 			fluxes = append(fluxes, flux)
 		}
@@ -27,7 +27,7 @@ var _ = Describe("The samples", func() {
 	})
 })
 
-// read returns the Fluxes in the files that a pattern names.
+// read returns the Fluxes in the files that match a pattern.
 func read(pattern string) []*v1alpha1.Flux {
 	GinkgoHelper()
 	files, err := filepath.Glob(pattern)

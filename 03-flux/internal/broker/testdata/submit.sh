@@ -8,13 +8,14 @@ set -eu
 #    end before the command has begun, and the Job would take that for success. Before the pod is
 #    ready there is nothing to end in good order, and a broker that starts is deaf to TERM: KILL.
 #    HUP, INT and QUIT are for images that name one of them as their stop signal.
-broker=''
-stopped=''
+#    The variables have names that users cannot give to theirs: a shell passes on what it assigns to one.
+FLUX_BROKER=''
+FLUX_STOPPED=''
 stop() {
-  stopped=$1
+  FLUX_STOPPED=$1
   signal=KILL
   [ ! -e /flux/ready ] || signal=TERM
-  [ -z "$broker" ] || kill -s "$signal" "$broker" 2>/dev/null || :
+  [ -z "$FLUX_BROKER" ] || kill -s "$signal" "$FLUX_BROKER" 2>/dev/null || :
 }
 trap 'stop 143' TERM
 trap 'stop 129' HUP
@@ -27,7 +28,7 @@ if ! command -v flux >/dev/null; then
   exit 127
 fi
 
-# 3. The broker refuses a certificate that group or others may read, as they may a mounted Secret.
+# 3. The broker rejects a certificate that group or others may read, as they may a mounted Secret.
 install -m 0600 /flux-secret/curve.cert /flux/curve.cert
 
 # 4. The pod is ready when /flux/ready is there. Rank 0 makes it when 4 of 4 brokers are there and
@@ -42,8 +43,8 @@ if [ "$JOB_COMPLETION_INDEX" = 0 ]; then
   set -- flux run -N4 -n8 -o cpu-affinity=off -o exit-timeout=none -- "$@"
   set -- /bin/sh -c ': >/flux/ready; exec "$@"' sh "$@"
 else
-  rc1=$(flux config builtin rc1_path)
-  set -- "-Sbroker.rc1_path=$rc1 && : >/flux/ready"
+  FLUX_RC1=$(flux config builtin rc1_path)
+  set -- "-Sbroker.rc1_path=$FLUX_RC1 && : >/flux/ready"
 fi
 
 # 5. rundir and statedir must belong to the broker's user, and /flux belongs to root: the broker makes
@@ -63,15 +64,15 @@ set -- flux broker \
   "$@"
 
 # 6. Start it, unless the end has come before. It may also come between two of these lines.
-[ -z "$stopped" ] || exit "$stopped"
+[ -z "$FLUX_STOPPED" ] || exit "$FLUX_STOPPED"
 "$@" &
-broker=$!
-[ -z "$stopped" ] || stop "$stopped"
+FLUX_BROKER=$!
+[ -z "$FLUX_STOPPED" ] || stop "$FLUX_STOPPED"
 
 # 7. Wait for its end. A signal cuts the first wait short while the broker is still there.
 code=0
-wait "$broker" || code=$?
-while [ -n "$stopped" ] && kill -s 0 "$broker" 2>/dev/null; do
-  wait "$broker" || :
+wait "$FLUX_BROKER" || code=$?
+while [ -n "$FLUX_STOPPED" ] && kill -s 0 "$FLUX_BROKER" 2>/dev/null; do
+  wait "$FLUX_BROKER" || :
 done
-exit "${stopped:-$code}"
+exit "${FLUX_STOPPED:-$code}"

@@ -1,14 +1,13 @@
-// Package bench measures what the operator costs: how long it takes until the pods of many Fluxes, and those of
-// one large one, are made and told to be ready, with how many writes, how much memory and how many passes. `make
-// stage-3 bench` runs it, on the embedded cluster, and plays the kubelets: nothing is asserted, all figures are
-// printed.
+// Package bench measures the cost of the operator: how many Fluxes per second it reconciles, with how many requests,
+// how much CPU time and memory; its cost in steady state with many Fluxes; and how long it takes until the pods of
+// several Fluxes, and those of a large one, are created and reported to be ready. `make stage-3 bench` runs it on the
+// embedded cluster, with simulated kubelets. It asserts nothing, and prints all figures.
 package bench
 
 import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -21,45 +20,40 @@ import (
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 	"example.com/workbook/shared/audit"
+	"example.com/workbook/shared/bench"
 	"example.com/workbook/shared/cluster"
 	"example.com/workbook/shared/e2e"
 )
 
-const limit = 20 * time.Minute
+const limit = time.Hour
 
 var (
-	// atOnce is the number of Fluxes that are made at a time, each of size small, in this many waves.
-	atOnce = number("BENCH_FLUXES", 50)
-	waves  = number("BENCH_WAVES", 4)
-	small  = number("BENCH_SIZE", 4)
+	// atOnce is the number of Fluxes of the given size that are created at a time, in this many waves.
+	atOnce = bench.Number("BENCH_FLUXES", 50)
+	waves  = bench.Number("BENCH_WAVES", 4)
+	small  = bench.Number("BENCH_SIZE", 4)
 	// large is the size of the one large Flux.
-	large = number("BENCH_LARGE_SIZE", 1000)
+	large = bench.Number("BENCH_LARGE_SIZE", 1000)
+	// many is the number of Fluxes of BenchmarkHerd, whose pods stay Pending.
+	many = bench.Number("BENCH_MANY", 1000)
 )
 
-// number is a whole number above zero from the environment.
-func number(variable string, otherwise int) int {
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		panic(fmt.Sprintf("%s=%s: give a whole number above zero", variable, text))
-	}
-	return n
+// stage is what the benchmarks need.
+var stage = e2e.Stage{
+	Name:        "03-flux-bench",
+	Dir:         "../../..",
+	Images:      map[string]string{"controller": "manager"},
+	AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
 }
 
+// BenchmarkFluxes simulates the kubelets of several Fluxes, and then those of a large one.
 func BenchmarkFluxes(b *testing.B) {
-	// Also where an engine answers: the figures are of an operator without containers beside it.
+	// The embedded cluster is used even if a container engine is available: the figures are of an operator without
+	// containers next to it.
 	b.Setenv("CLUSTER", string(cluster.KindEmbedded))
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	env, err := e2e.Setup(ctx, os.Stdout, e2e.Stage{
-		Name:        "03-flux-bench",
-		Dir:         "../../..",
-		Images:      map[string]string{"controller": "manager"},
-		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
-	})
+	env, err := e2e.Setup(ctx, os.Stdout, stage)
 	must(b, err)
 	defer func() { must(b, env.Close(context.WithoutCancel(ctx))) }()
 	r := &runner{B: b, ctx: ctx, env: env, token: metricsToken(ctx, b, env)}
@@ -72,7 +66,7 @@ func BenchmarkFluxes(b *testing.B) {
 	report(b, herd, one)
 }
 
-// runner makes Fluxes and measures what becomes of them.
+// runner creates Fluxes and measures them.
 type runner struct {
 	*testing.B
 	ctx   context.Context
@@ -80,8 +74,7 @@ type runner struct {
 	token string
 }
 
-// measure has the operator make n Fluxes of a size at once, waits until all their pods are there, and then says of
-// each that it is ready.
+// measure creates n Fluxes of a size at once, waits until all their pods exist, and then reports them ready.
 func (r *runner) measure(n, size int) figures {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "bench-", Labels: map[string]string{cluster.ManualPodsLabel: "true"},
@@ -91,7 +84,7 @@ func (r *runner) measure(n, size int) figures {
 	stopMemory := r.watchMemory()
 	pods, stop := r.watchPods(namespace.Name)
 	defer stop()
-	passes := r.passes()
+	reconciliations := r.reconciliations()
 	f := figures{fluxes: n, pods: n * size}
 
 	began := time.Now()
@@ -111,14 +104,14 @@ func (r *runner) measure(n, size int) figures {
 	f.made = pods.last().Sub(began)
 	r.waitQuiet()
 
-	playing := time.Now()
+	simulating := time.Now()
 	must(r.B, r.makeReady(namespace.Name))
-	f.played = time.Since(playing)
+	f.simulated = time.Since(simulating)
 	r.until(func() bool { return r.readyRanks(namespace.Name) == f.pods })
-	f.ready = time.Since(playing)
+	f.ready = time.Since(simulating)
 	r.waitQuiet()
 
-	f.events, f.passes, f.peak = pods.events(), r.passes().minus(passes), stopMemory()
+	f.events, f.reconciliations, f.peak = pods.events(), r.reconciliations().minus(reconciliations), stopMemory()
 	var err error
 	f.writes, err = audit.Read(r.ctx, r.env.Cluster, audit.By(r.env.Operator.User()), audit.Writes(), audit.Budgeted(), audit.InNamespace(namespace.Name))
 	must(r.B, err)
@@ -128,12 +121,12 @@ func (r *runner) measure(n, size int) figures {
 	return f
 }
 
-// until asks often.
+// until polls a condition.
 func (r *runner) until(done func() bool) {
 	must(r.B, wait.PollUntilContextCancel(r.ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) { return done(), nil }))
 }
 
-// readyRanks is how many ranks the FluxSetups of a namespace say to be ready.
+// readyRanks is the number of ranks that the FluxSetups of a namespace report to be ready.
 func (r *runner) readyRanks(namespace string) int {
 	var setups v1alpha1.FluxSetupList
 	must(r.B, r.env.Client.List(r.ctx, &setups, client.InNamespace(namespace)))
@@ -144,7 +137,7 @@ func (r *runner) readyRanks(namespace string) int {
 	return n
 }
 
-// waitQuiet waits until everybody is done with what was made before: two seconds without a write.
+// waitQuiet waits until all components have settled: two seconds without a write.
 func (r *runner) waitQuiet() {
 	must(r.B, wait.PollUntilContextCancel(r.ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		leases := audit.Resource("coordination.k8s.io", "leases")
@@ -154,7 +147,7 @@ func (r *runner) waitQuiet() {
 	}))
 }
 
-// waitGone waits until a namespace is deleted, so that its pods take no room from others.
+// waitGone waits until a namespace is deleted, so that its pods need no room any more.
 func (r *runner) waitGone(namespace *corev1.Namespace) {
 	must(r.B, wait.PollUntilContextCancel(r.ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		err := r.env.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)

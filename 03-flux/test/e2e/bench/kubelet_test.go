@@ -13,10 +13,10 @@ import (
 	"example.com/workbook/shared/operator"
 )
 
-// kubelets is how many statuses of pods are written at a time.
+// kubelets is the number of concurrent writes of pod statuses.
 const kubelets = 8
 
-// makeReady says of all pods of a namespace that they are ready.
+// makeReady reports all pods of a namespace to be ready.
 func (r *runner) makeReady(namespace string) error {
 	var pods corev1.PodList
 	if err := r.env.Client.List(r.ctx, &pods, client.InNamespace(namespace)); err != nil {
@@ -46,7 +46,7 @@ func (r *runner) makeReady(namespace string) error {
 	return nil
 }
 
-// ready is a pod as its kubelet would show it.
+// ready is the status of a ready pod, as its kubelet would write it.
 func ready(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
@@ -63,7 +63,7 @@ func ready(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// watchMemory looks at the operator's resident memory until stop is called, which returns the peak.
+// watchMemory samples the operator's resident memory until stop is called, which returns the peak.
 func (r *runner) watchMemory() (stop func() (peak uint64)) {
 	proc, err := process.NewProcessWithContext(r.ctx, int32(r.env.Operator.(*operator.Process).Pid()))
 	must(r.B, err)

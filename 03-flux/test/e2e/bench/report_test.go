@@ -10,22 +10,22 @@ import (
 	"example.com/workbook/shared/audit"
 )
 
-// figures are what one measurement gave.
+// figures are the results of one measurement.
 type figures struct {
 	fluxes, pods int
 	// created is how long it took to create the Fluxes.
 	created time.Duration
-	// launched is the time until the operator had made the last Job, made until the Job controller had made
-	// the last pod.
+	// launched is the time until the operator had created the last Job, and made the time until the Job controller had
+	// created the last pod.
 	launched, made time.Duration
-	// played is how long it took to say of all pods that they are ready, ready the time from the first of them
-	// until the last FluxSetup had told so.
-	played, ready time.Duration
-	// writes are the operator's.
+	// simulated is the time that it took to report all pods ready, and ready the time from the first of them until the
+	// last FluxSetup had reported it.
+	simulated, ready time.Duration
+	// writes are the operator's writes.
 	writes []audit.Event
-	// events is how many changes of pods the operator was told of, and passes how often its controllers looked.
-	events int
-	passes passes
+	// events is the number of pod events, and reconciliations the number of reconciliations of each controller.
+	events          int
+	reconciliations reconciliations
 	// peak is the operator's resident memory.
 	peak uint64
 }
@@ -36,8 +36,8 @@ func report(b *testing.B, herd []figures, one figures) {
 	b.ReportMetric(one.made.Seconds(), "s-to-pods-large")
 	b.ReportMetric(float64(len(all.writes))/float64(all.fluxes), "writes/flux")
 	b.ReportMetric(float64(len(one.writes)), "writes-large")
-	b.ReportMetric(float64(all.passes["fluxsetup"])/float64(all.events), "passes/pod-event")
-	b.ReportMetric(float64(one.passes["fluxsetup"])/float64(one.events), "passes/pod-event-large")
+	b.ReportMetric(float64(all.reconciliations["fluxsetup"])/float64(all.events), "passes/pod-event")
+	b.ReportMetric(float64(one.reconciliations["fluxsetup"])/float64(one.events), "passes/pod-event-large")
 	b.ReportMetric(float64(max(all.peak, one.peak))/1e6, "MB-peak")
 	b.ReportMetric(0, "ns/op")
 
@@ -52,11 +52,11 @@ func describe(what string, f figures) {
 	fmt.Printf("  Fluxes created within:        %8.2f s\n", f.created.Seconds())
 	fmt.Printf("  until the last Job was made:  %8.2f s\n", f.launched.Seconds())
 	fmt.Printf("  until the last pod was made:  %8.2f s\n", f.made.Seconds())
-	fmt.Printf("  all pods made ready within:   %8.2f s\n", f.played.Seconds())
+	fmt.Printf("  all pods made ready within:   %8.2f s\n", f.simulated.Seconds())
 	fmt.Printf("  and all told to be ready:     %8.2f s\n", f.ready.Seconds())
 	fmt.Printf("  changes of pods:              %8d\n", f.events)
-	for _, controller := range slices.Sorted(maps.Keys(f.passes)) {
-		fmt.Printf("  passes of %-19s %8.0f, %.3f for each change of a pod\n", controller+":", f.passes[controller], f.passes[controller]/float64(f.events))
+	for _, controller := range slices.Sorted(maps.Keys(f.reconciliations)) {
+		fmt.Printf("  passes of %-19s %8.0f, %.3f for each change of a pod\n", controller+":", f.reconciliations[controller], f.reconciliations[controller]/float64(f.events))
 	}
 	fmt.Printf("  the operator's peak memory:   %8.1f MB\n", float64(f.peak)/1e6)
 	fmt.Printf("  the operator's writes:        %8d, %.2f for each Flux:\n", len(f.writes), float64(len(f.writes))/float64(f.fluxes))
@@ -69,23 +69,23 @@ func describe(what string, f figures) {
 	}
 }
 
-// sum adds up what waves gave, but for the peak.
+// sum adds up the figures of several waves; of the peak it takes the maximum.
 func sum(waves []figures) figures {
-	all := figures{passes: passes{}}
+	all := figures{reconciliations: reconciliations{}}
 	for _, wave := range waves {
 		all.fluxes += wave.fluxes
 		all.made += wave.made
 		all.writes = append(all.writes, wave.writes...)
 		all.events += wave.events
-		for controller, n := range wave.passes {
-			all.passes[controller] += n
+		for controller, n := range wave.reconciliations {
+			all.reconciliations[controller] += n
 		}
 		all.peak = max(all.peak, wave.peak)
 	}
 	return all
 }
 
-// lastJob is when the last request for a Job was answered.
+// lastJob is the time of the last response to a creation of a Job.
 func lastJob(writes []audit.Event) time.Time {
 	var last time.Time
 	for i := range writes {

@@ -20,14 +20,15 @@ import (
 	"example.com/workbook/shared/e2e"
 )
 
-// podWatch counts what is told of the pods of a namespace, which is what the operator is told too.
+// podWatch counts the events of the pods of a namespace, which the operator receives too.
 type podWatch struct {
 	mu             sync.Mutex
 	nMade, nEvents int
 	lastMade       time.Time
 }
 
-// watchPods is an informer, as the operator has one: a bare watch is cut off where much happens at once.
+// watchPods is an informer, like the operator's: the API server closes a bare watch that does not keep up with many
+// events.
 func (r *runner) watchPods(namespace string) (pods *podWatch, stop func()) {
 	clients, err := kubernetes.NewForConfig(r.env.Config)
 	must(r.B, err)
@@ -61,11 +62,11 @@ func (p *podWatch) events() int { p.mu.Lock(); defer p.mu.Unlock(); return p.nEv
 
 func (p *podWatch) last() time.Time { p.mu.Lock(); defer p.mu.Unlock(); return p.lastMade }
 
-// passes are how often each controller looked at an object, by the controller's name.
-type passes map[string]float64
+// reconciliations are the numbers of reconciliations, by the controller's name.
+type reconciliations map[string]float64
 
-func (p passes) minus(earlier passes) passes {
-	difference := passes{}
+func (p reconciliations) minus(earlier reconciliations) reconciliations {
+	difference := reconciliations{}
 	for controller, n := range p {
 		difference[controller] = n - earlier[controller]
 	}
@@ -74,9 +75,9 @@ func (p passes) minus(earlier passes) passes {
 
 var reconciles = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{.*controller="([^"]+)".*\} (\S+)$`)
 
-// passes asks the operator for its metrics.
-func (r *runner) passes() passes {
-	counted := passes{}
+// reconciliations reads the operator's metrics.
+func (r *runner) reconciliations() reconciliations {
+	counted := reconciliations{}
 	must(r.B, wait.PollUntilContextCancel(r.ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		status, body, err := r.env.Operator.Metrics(ctx, r.token)
 		for _, found := range reconciles.FindAllStringSubmatch(body, -1) {
@@ -86,13 +87,13 @@ func (r *runner) passes() passes {
 			}
 			counted[found[1]] += n
 		}
-		// At first the authorizer may not know of the binding yet.
+		// At first the authorizer may not have observed the binding yet.
 		return status == 200, err
 	}))
 	return counted
 }
 
-// metricsToken is of an account that may read the operator's metrics. It goes with the cluster.
+// metricsToken is the token of an account that may read the operator's metrics. It is deleted with the cluster.
 func metricsToken(ctx context.Context, b *testing.B, env *e2e.Env) string {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: env.Operator.Namespace(), GenerateName: "bench-"}}
 	must(b, env.Client.Create(ctx, account))

@@ -15,19 +15,19 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come soon. A real broker takes seconds where the stand-in
-// takes milliseconds.
+// patience is how long a test waits for what must happen soon. A real broker takes seconds where the stand-in takes
+// milliseconds.
 const patience = time.Minute
 
-// program is the stand-in, built once for all tests; or the real thing, where FLUX_PROGRAM names it: what these
-// tests say is said of both.
+// program is the stand-in, built once for all tests, or a real flux if FLUX_PROGRAM names it: the tests are the same
+// for both.
 var program = os.Getenv("FLUX_PROGRAM")
 
 func TestMain(m *testing.M) {
 	os.Exit(withProgram(m.Run))
 }
 
-// withProgram builds the stand-in as its image's build does, without cgo.
+// withProgram builds the stand-in in the same way as for its image, without cgo.
 func withProgram(run func() int) int {
 	if program != "" {
 		return run()
@@ -47,12 +47,13 @@ func withProgram(run func() int) int {
 	return run()
 }
 
-// instance is the files of some brokers on this machine, which the attribute hostname tells apart.
+// instance is the files of some brokers on this machine. The attribute hostname makes the brokers differ.
 type instance struct {
-	// dir holds broker.toml, curve.cert and what the brokers make. It is short: it is part of the path of sockets.
+	// dir contains broker.toml, curve.cert and what the brokers create. It is short, because it is part of the path of
+	// sockets.
 	dir  string
 	size int
-	// settings are given to every broker.
+	// settings are options of every broker.
 	settings []string
 }
 
@@ -103,7 +104,7 @@ func (in *instance) read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// awaitFile waits until somebody has made a file.
+// awaitFile waits until a file exists.
 func (in *instance) awaitFile(t *testing.T, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -120,12 +121,12 @@ func (in *instance) edit(t *testing.T, name, pattern, replacement string) {
 	content := in.read(t, name)
 	edited := regexp.MustCompile(pattern).ReplaceAllLiteralString(content, replacement)
 	if edited == content {
-		t.Fatalf("%s holds no %s", name, pattern)
+		t.Fatalf("%s does not contain %s", name, pattern)
 	}
 	in.write(t, name, edited)
 }
 
-// args are those of one broker, with its initial program.
+// args are the arguments of one broker, with its initial program.
 func (in *instance) args(rank int, more ...string) []string {
 	args := append([]string{
 		"broker", "--config-path=" + in.path("broker.toml"),
@@ -163,7 +164,7 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// newCertificate makes a certificate; not by the code under test.
+// newCertificate creates a certificate without the code under test.
 func newCertificate(t *testing.T) string {
 	t.Helper()
 	secret, err := ecdh.X25519().GenerateKey(rand.Reader)

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// idle is a job of one task on each rank that says so, and then waits for its end. A task that is told to hang up
-// says so and exits with 5, one that is told to end exits with 6.
-func idle(ranks string) []string {
+// idle is a job with one task on each rank that prints a line and then waits. A task that receives HUP prints that and
+// exits with 5, and one that receives TERM exits with 6. Tasks of a killed broker are orphans, and end when the
+// directory of the test is removed.
+func (in *instance) idle(ranks string) []string {
 	return []string{"flux", "run", "-N" + ranks, "-n" + ranks, "--", "sh", "-c",
 		`trap 'echo "hup $FLUX_TASK_RANK"; exit 5' HUP; trap 'echo "term $FLUX_TASK_RANK"; exit 6' TERM
-		echo "at work $FLUX_TASK_RANK"; sleep 300 & wait`}
+		echo "at work $FLUX_TASK_RANK"; while test -d ` + in.path(".") + `; do sleep 1; done & wait`}
 }
 
-// awaitWork waits until each task of such a job is at work.
+// awaitWork waits until each task of such a job runs.
 func awaitWork(t *testing.T, leader *process, tasks int) {
 	t.Helper()
 	for task := range tasks {
@@ -23,8 +24,8 @@ func awaitWork(t *testing.T, leader *process, tasks int) {
 	}
 }
 
-// The trap that the entrypoint is there for: before the quorum a leader that is told to end exits with 0, as if
-// the work were done. So does a follower that has joined; one that has not exits with 1.
+// This is why the entrypoint is needed: a leader that receives TERM before the quorum exits with 0, as if the command
+// had succeeded. So does a follower that has joined; one that has not joined exits with 1.
 func TestTermBeforeQuorum(t *testing.T) {
 	in := newInstance(t, 3)
 	leader := in.start(t, 0, "sh", "-c", "echo started")
@@ -41,7 +42,7 @@ func TestTermBeforeQuorum(t *testing.T) {
 	leader.expectExit(t, 0)
 	again.expectExit(t, 0)
 	if leader.stdout.String() != "" {
-		t.Errorf("the work was begun: %q", &leader.stdout)
+		t.Errorf("the command was started: %q", &leader.stdout)
 	}
 
 	alone := in.start(t, 1)
@@ -50,30 +51,30 @@ func TestTermBeforeQuorum(t *testing.T) {
 	alone.expectExit(t, 1)
 }
 
-// With another certificate, valid as it is, a rank never joins, and nobody says more than that it lacks.
+// With another valid certificate a rank never joins. The only log message is that it is missing.
 func TestWrongCertificate(t *testing.T) {
 	in := newInstance(t, 3)
 	leader := in.start(t, 0, "sh", "-c", "echo started")
 	in.start(t, 2)
 	in.write(t, "other.cert", newCertificate(t))
 	in.write(t, "other.toml", strings.Replace(in.read(t, "broker.toml"), "curve.cert", "other.cert", 1))
-	stranger := start(t, append(in.args(1), "--config-path="+in.path("other.toml"))...)
+	other := start(t, append(in.args(1), "--config-path="+in.path("other.toml"))...)
 	leader.await(t, &leader.stderr, `quorum delayed: waiting for demo-1 \(rank 1\)`)
-	stranger.expectAlive(t, 3*time.Second)
+	other.expectAlive(t, 3*time.Second)
 	leader.expectAlive(t, 0)
 	if leader.stdout.String() != "" {
-		t.Errorf("the work was begun without rank 1: %q", &leader.stdout)
+		t.Errorf("the command was started without rank 1: %q", &leader.stdout)
 	}
 
-	stranger.signal(t, syscall.SIGKILL)
-	stranger.expectExit(t, 128+9)
+	other.signal(t, syscall.SIGKILL)
+	other.expectExit(t, 128+9)
 	in.start(t, 1)
 	leader.expectExit(t, 0)
 	leader.await(t, &leader.stdout, `started`)
 	leader.await(t, &leader.stderr, `quorum reached`)
 }
 
-// The quorum may be less than all. A rank that comes late is used as soon as it is there.
+// The quorum may be less than all ranks. A late rank is used once it has joined.
 func TestLateRank(t *testing.T) {
 	in := newInstance(t, 3)
 	in.settings = append(in.settings, "-Sbroker.quorum=2")
@@ -89,10 +90,10 @@ func TestLateRank(t *testing.T) {
 	leader.await(t, &leader.stdout, `three 2`)
 }
 
-// A leader that is told to end has the tasks hang up.
+// A leader that receives TERM sends HUP to the tasks.
 func TestTermOnLeader(t *testing.T) {
 	in := newInstance(t, 2)
-	brokers := in.startAll(t, idle("2")...)
+	brokers := in.startAll(t, in.idle("2")...)
 	awaitWork(t, brokers[0], 2)
 	brokers[0].signal(t, syscall.SIGTERM)
 	brokers[0].expectExit(t, 5)
@@ -111,10 +112,10 @@ func TestTermOnLeader(t *testing.T) {
 	content.expectExit(t, 1)
 }
 
-// A follower that is told to end exits with 0 itself; the job that had tasks on it does not outlive it.
+// A follower that receives TERM exits with 0; the job that has tasks on it ends.
 func TestTermOnFollower(t *testing.T) {
 	in := newInstance(t, 3)
-	brokers := in.startAll(t, idle("3")...)
+	brokers := in.startAll(t, in.idle("3")...)
 	awaitWork(t, brokers[0], 3)
 	brokers[1].signal(t, syscall.SIGTERM)
 	brokers[1].expectExit(t, 0)
@@ -124,8 +125,8 @@ func TestTermOnFollower(t *testing.T) {
 	brokers[2].expectExit(t, 0)
 }
 
-// The same for one that is killed; tasks that do not care are killed in the end. The killed broker's own is nobody's then,
-// and ends with the folder of this test.
+// The same for a follower that is killed; tasks that ignore signals are killed in the end. The tasks of the killed
+// broker are orphans, and end when the directory of this test is removed.
 func TestKilledFollower(t *testing.T) {
 	in := newInstance(t, 3)
 	brokers := in.startAll(t, "flux", "run", "-N3", "-n3", "--", "sh", "-c",
@@ -138,7 +139,7 @@ func TestKilledFollower(t *testing.T) {
 	brokers[2].expectExit(t, 0)
 }
 
-// A job that has no tasks on a lost rank goes on.
+// A job that has no tasks on a lost rank continues.
 func TestLostRankWithoutTasks(t *testing.T) {
 	in := newInstance(t, 3)
 	brokers := in.startAll(t, "flux", "run", "-N2", "-n2", "--", "sh", "-c",
@@ -151,10 +152,10 @@ func TestLostRankWithoutTasks(t *testing.T) {
 	brokers[0].expectExit(t, 0)
 }
 
-// Followers of a killed leader neither end by themselves nor when they are told to.
+// Followers of a killed leader end neither by themselves nor on a signal.
 func TestKilledLeader(t *testing.T) {
 	in := newInstance(t, 2)
-	brokers := in.startAll(t, idle("2")...)
+	brokers := in.startAll(t, in.idle("2")...)
 	awaitWork(t, brokers[0], 2)
 	brokers[0].signal(t, syscall.SIGKILL)
 	brokers[0].expectExit(t, 128+9)
@@ -163,7 +164,7 @@ func TestKilledLeader(t *testing.T) {
 	brokers[1].expectAlive(t, 2*time.Second)
 }
 
-// A follower that does not answer holds the leader up for the shutdown time-out, and no longer.
+// A follower that does not respond delays the end of the leader for the shutdown timeout, and not longer.
 func TestShutdownTimeout(t *testing.T) {
 	in := newInstance(t, 2)
 	in.settings = []string{"-Sbroker.shutdown-timeout=1s"}
@@ -176,7 +177,7 @@ func TestShutdownTimeout(t *testing.T) {
 	leader.await(t, &leader.stderr, `shutdown timeout`)
 }
 
-// Jobs that the initial program has left behind end with it.
+// Jobs that the initial program leaves running end with it.
 func TestJobsLeftBehind(t *testing.T) {
 	in := newInstance(t, 2)
 	brokers := in.startAll(t, "sh", "-c", `flux run -N2 -n2 sh -c 'echo "at work $FLUX_TASK_RANK"; exec sleep 300' &

@@ -1,6 +1,6 @@
-// Flux, as it is here, is a stand-in: it takes the command lines that the operator's entrypoint writes, and
-// behaves as the program of the same name does there. It is no Flux. What it is for is a test of what the operator
-// hands to a broker, where no image with Flux in it can be had.
+// Flux is a stand-in for the program of the same name, and is no Flux. It accepts the command lines that the operator's
+// entrypoint uses, and behaves as a real flux does there. With it, tests can check what the operator passes to a broker
+// if no image with Flux is available.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// run is the program; it returns the exit code.
+// run runs a command; it returns the exit code.
 func run(args []string) int {
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)

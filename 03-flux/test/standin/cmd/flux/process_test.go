@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is the program at work.
+// process is a running program.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr buffer
@@ -46,7 +46,7 @@ func start(t *testing.T, args ...string) *process {
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 	p.cmd.WaitDelay = time.Second
-	// A terminal's signals are for the test.
+	// Signals from the terminal are for the test only.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -78,16 +78,16 @@ func (p *process) await(t *testing.T, stream *buffer, pattern string) {
 	t.Helper()
 	matches := regexp.MustCompile("(?i)" + pattern)
 	for timeout := time.After(patience); ; {
-		over := isClosed(p.ended) // asked first: what it wrote last counts
+		over := isClosed(p.ended) // read first, so that the last output is not missed
 		if matches.MatchString(stream.String()) {
 			return
 		}
 		if over {
-			t.Fatalf("the program ended with %v and without a word of %q", p.cmd.ProcessState, pattern)
+			t.Fatalf("the program ended with %v, and its output does not match %q", p.cmd.ProcessState, pattern)
 		}
 		select {
 		case <-timeout:
-			t.Fatalf("%q did not come within %s", pattern, patience)
+			t.Fatalf("no output matched %q within %s", pattern, patience)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -102,7 +102,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// expectExit waits for the end of the program; a signal that killed it counts as it does in a shell.
+// expectExit waits for the end of the program; a signal that killed it is converted to an exit code as in a shell.
 func (p *process) expectExit(t *testing.T, code int) {
 	t.Helper()
 	select {
@@ -119,12 +119,12 @@ func (p *process) expectExit(t *testing.T, code int) {
 	}
 }
 
-// expectAlive gives the program the time to end, which it must not.
+// expectAlive asserts that the program does not end for a while.
 func (p *process) expectAlive(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
 	case <-p.ended:
-		t.Errorf("the program ended with %v, want that it goes on", p.cmd.ProcessState)
+		t.Errorf("the program ended with %v, want it to continue", p.cmd.ProcessState)
 	case <-time.After(d):
 	}
 }

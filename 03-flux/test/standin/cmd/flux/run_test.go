@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each rank runs its share of the tasks, in the leader's environment, and all output is the leader's.
+// Each rank runs its share of the tasks, in the leader's environment, and the leader prints all output.
 func TestTasks(t *testing.T) {
 	in := newInstance(t, 3)
 	t.Setenv("GREETING", "a  b")
@@ -32,7 +32,7 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// What a job shell knows by name between two braces, it expands, and there is no way to ask it not to: that is why the
+// The job shell expands the names that it knows between two braces, and that cannot be disabled: this is why the
 // entrypoint has the command in a file.
 func TestTags(t *testing.T) {
 	in := newInstance(t, 2)
@@ -47,12 +47,12 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// The exit code of the leader is the highest of the tasks; followers end with 0 all the same.
+// The exit code of the leader is the highest one of the tasks; followers always end with 0.
 func TestExitCodes(t *testing.T) {
 	tests := map[string]struct {
-		run  []string
-		code int
-		says string
+		run    []string
+		code   int
+		stderr string
 	}{
 		"success":                         {[]string{"-N2", "-n2", "true"}, 0, ""},
 		"one rank fails":                  {[]string{"-N2", "-n2", "sh", "-c", "exit $((FLUX_TASK_RANK * 7))"}, 7, `task\(s\) exited with exit code 7`},
@@ -78,8 +78,8 @@ func TestExitCodes(t *testing.T) {
 			brokers := in.startAll(t, append([]string{"flux", "run"}, test.run...)...)
 			brokers[0].expectExit(t, test.code)
 			brokers[1].expectExit(t, 0)
-			if test.says != "" {
-				brokers[0].await(t, &brokers[0].stderr, test.says)
+			if test.stderr != "" {
+				brokers[0].await(t, &brokers[0].stderr, test.stderr)
 			}
 			if test.code != 0 {
 				brokers[0].await(t, &brokers[0].stderr, fmt.Sprintf(`rc2\.0: flux run .*\(rc=%d\)`, test.code))
@@ -88,12 +88,12 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// The initial program need not be `flux run`: its own exit code is the broker's.
+// The initial program need not be `flux run`: its exit code is that of the broker.
 func TestInitialProgram(t *testing.T) {
 	tests := map[string]struct {
 		program []string
 		code    int
-		says    string
+		stderr  string
 	}{
 		"its code":       {[]string{"sh", "-c", "exit 3"}, 3, `rc2.0: sh -c exit 3 Exited \(rc=3\)`},
 		"killed":         {[]string{"sh", "-c", "kill -SEGV $$"}, 139, `Segmentation fault \(rc=139\)`},
@@ -111,14 +111,14 @@ func TestInitialProgram(t *testing.T) {
 			t.Parallel()
 			p := newInstance(t, 1).start(t, 0, test.program...)
 			p.expectExit(t, test.code)
-			if test.says != "" {
-				p.await(t, &p.stderr, test.says)
+			if test.stderr != "" {
+				p.await(t, &p.stderr, test.stderr)
 			}
 		})
 	}
 }
 
-// No shell sees the command: what is written is what arrives.
+// No shell expands the command: it is passed as it is.
 func TestArguments(t *testing.T) {
 	args := []string{
 		"a b", " ", "", `"`, "'", `\`, `\\n`, "$HOME", "$(HOSTNAME)", "$$", "`id`", "*", "a\nb", "\t", "Grüße, 世界",
@@ -130,17 +130,17 @@ func TestArguments(t *testing.T) {
 	}
 	in := newInstance(t, 2)
 	in.settings = append(in.settings, "-Sbroker.quorum=2")
-	// The last rank prints: the arguments have come all the way.
+	// The last rank prints the arguments, so they have been passed through all processes.
 	brokers := in.startAll(t, append([]string{
 		"flux", "run", "-N2", "-n2", "--", "sh", "-c", `test $FLUX_TASK_RANK = 0 || printf '[%s]' "$@"`, "sh",
 	}, args...)...)
 	brokers[0].expectExit(t, 0)
 	if got := brokers[0].stdout.String(); got != want {
-		t.Errorf("arrived\n%q, sent\n%q", got, want)
+		t.Errorf("received\n%q, sent\n%q", got, want)
 	}
 }
 
-// Everything arrives, in whole lines, with or without a newline at the end.
+// All output is passed on, in whole lines, with or without a newline at the end.
 func TestMuchOutput(t *testing.T) {
 	const each = 20000
 	in := newInstance(t, 2)
@@ -162,15 +162,15 @@ func TestMuchOutput(t *testing.T) {
 	}
 	for _, task := range []string{"0", "1", "2", "3"} {
 		if next[task] != each {
-			t.Errorf("of task %s %d lines came, want %d", task, next[task], each)
+			t.Errorf("of task %s %d lines were received, want %d", task, next[task], each)
 		}
 	}
 	if ends := strings.Count(brokers[0].stdout.String(), "end"); ends != 4 {
-		t.Errorf("%d last lines without a newline came, want 4", ends)
+		t.Errorf("%d last lines without a newline were received, want 4", ends)
 	}
 }
 
-// splitEnds takes a line apart that begins with ends of others, which have no newline.
+// splitEnds splits a line that begins with the ends of other outputs, which have no newline.
 func splitEnds(line string) []string {
 	var parts []string
 	for {

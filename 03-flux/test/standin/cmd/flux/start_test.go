@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What a broker refuses, it refuses with 1, at once, and says why.
-func TestRefusals(t *testing.T) {
+// A broker that rejects its files or options exits with 1 at once, and prints the reason.
+func TestRejections(t *testing.T) {
 	tests := map[string]struct {
 		prepare func(t *testing.T, in *instance)
 		args    []string
@@ -73,35 +73,35 @@ func TestRefusals(t *testing.T) {
 			p := start(t, args...)
 			p.expectExit(t, 1)
 			if got := p.stderr.String(); !regexp.MustCompile("(?i)" + test.want).MatchString(got) {
-				t.Errorf("it says\n%s\nwant %s", got, test.want)
+				t.Errorf("it prints\n%s\nwant %s", got, test.want)
 			}
 		})
 	}
 }
 
-// What is another user's is refused even if it can be written to, as by root here.
-func TestForeignFolders(t *testing.T) {
+// A directory of another user is rejected even if it is writable, as it is for root here.
+func TestDirectoriesOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a folder away")
 	}
 	for attribute, path := range map[string]string{"rundir": "%s", "statedir": "%s", "local-uri": "local://%s/local"} {
 		t.Run(attribute, func(t *testing.T) {
 			in := newInstance(t, 2)
-			foreign := in.path("foreign")
-			if err := os.Mkdir(foreign, 0o777); err != nil {
+			other := in.path("other")
+			if err := os.Mkdir(other, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Chown(foreign, 12345, 12345); err != nil {
+			if err := os.Chown(other, 12345, 12345); err != nil {
 				t.Fatal(err)
 			}
-			p := in.start(t, 0, fmt.Sprintf("-S%s="+path, attribute, foreign), "true")
+			p := in.start(t, 0, fmt.Sprintf("-S%s="+path, attribute, other), "true")
 			p.expectExit(t, 1)
-			p.await(t, &p.stderr, attribute+`.* `+foreign+` is not owned by instance owner`)
+			p.await(t, &p.stderr, attribute+`.* `+other+` is not owned by instance owner`)
 		})
 	}
 }
 
-// Only the leader wants a name in the certificate, and only a leader has an initial program.
+// Only the leader needs a name in the certificate, and only a leader has an initial program.
 func TestWhatOnlyALeaderNeeds(t *testing.T) {
 	in := newInstance(t, 2)
 	p := in.start(t, 0)
@@ -112,7 +112,7 @@ func TestWhatOnlyALeaderNeeds(t *testing.T) {
 	in.start(t, 1).expectAlive(t, time.Second)
 }
 
-// A single broker needs neither certificate nor file.
+// A single broker needs neither a certificate nor a file.
 func TestSingleBroker(t *testing.T) {
 	in := newInstance(t, 1)
 	if err := os.Remove(in.path("curve.cert")); err != nil {
@@ -125,7 +125,7 @@ func TestSingleBroker(t *testing.T) {
 		t.Errorf("the initial program sees the URI %q, want %q", &p.stdout, want)
 	}
 	if _, err := os.Stat(in.path("run0")); !os.IsNotExist(err) {
-		t.Errorf("the folder that the broker has made is still there: %v", err)
+		t.Errorf("the directory that the broker created still exists: %v", err)
 	}
 
 	alone := start(t, "broker", "-Srundir="+in.path("run"), "-Sstatedir="+in.path("state"), "true")
@@ -158,14 +158,14 @@ func folder(name string, mode os.FileMode) func(*testing.T, *instance) {
 	}
 }
 
-// mismatch takes the public key from another pair.
+// mismatch replaces the public key by that of another pair.
 func mismatch(t *testing.T, in *instance) {
 	t.Helper()
 	public := regexp.MustCompile(`public-key = .*`)
 	in.edit(t, "curve.cert", public.String(), public.FindString(newCertificate(t)))
 }
 
-// The stand-in says what it is.
+// The stand-in prints that it is one.
 func TestNotice(t *testing.T) {
 	if os.Getenv("FLUX_PROGRAM") != "" {
 		t.Skip("the real thing is no stand-in")
@@ -176,7 +176,7 @@ func TestNotice(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 }
 
-// rc1 is a broker's own start-up: a follower runs it once it has joined, and counts after it. That is how the
+// rc1 is the start-up of a broker: a follower runs it once it has joined, and counts after it. This is how the
 // entrypoint knows when a follower has joined.
 func TestRC1(t *testing.T) {
 	builtin := start(t, "config", "builtin", "rc1_path")
@@ -196,8 +196,8 @@ func TestRC1(t *testing.T) {
 	follower.expectExit(t, 0)
 }
 
-// A broker whose rc1 fails ends with its exit code, the leader as the follower; one that is told to end
-// meanwhile has it hang up.
+// A broker whose rc1 fails ends with its exit code, both as leader and as follower. One that receives TERM
+// meanwhile sends HUP to rc1.
 func TestRC1Fails(t *testing.T) {
 	in := newInstance(t, 2)
 	leader := in.start(t, 0, "-Sbroker.rc1_path=echo on stderr >&2; exit 7", "true")

@@ -1,4 +1,4 @@
-// Package broker is `flux broker` of the stand-in: one process for each rank, of which rank 0 leads.
+// Package broker implements `flux broker` of the stand-in: one process for each rank. Rank 0 is the leader.
 package broker
 
 import (
@@ -19,11 +19,11 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// notice is the first that a broker says.
+// notice is the first line that a broker prints.
 const notice = "flux: this is a stand-in for tests, and no Flux"
 
-// exitRefused is the exit code of a broker that does not start.
-const exitRefused = 1
+// exitRejected is the exit code of a broker that does not start.
+const exitRejected = 1
 
 // broker is what leader and follower have in common.
 type broker struct {
@@ -33,23 +33,23 @@ type broker struct {
 	cert    *curve.Certificate // nil for a single broker without one
 	socket  string
 	now     func() time.Time
-	// events are worked off one by one, by the goroutine that called Run: what follows needs no locks.
+	// events are handled one by one by the goroutine that called Run: the code that they call needs no locks.
 	events chan func()
-	// cleanup removes what was made in the file system.
+	// cleanup removes the files and directories that the broker created.
 	cleanup []func()
 }
 
-// Run is the life of a broker, whose arguments follow `flux broker`. It returns the exit code.
+// Run runs a broker, whose arguments follow `flux broker`. It returns the exit code.
 func Run(args []string, stderr io.Writer, now func() time.Time) int {
 	fmt.Fprintln(stderr, notice)
-	// First, so that a signal that comes early is not lost.
+	// This is first, so that no early signal is lost.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 
 	o, err := options.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "flux-broker: %v\n", err)
-		return exitRefused
+		return exitRejected
 	}
 	b := &broker{
 		log:     &logger{out: stderr, now: now, options: o.Log, host: o.Hostname, rank: -1},
@@ -62,7 +62,7 @@ func Run(args []string, stderr io.Writer, now func() time.Time) int {
 	}()
 	if b.config, err = config.Read(o.ConfigPath, o.Hostname); err != nil {
 		b.log.printf(crit, "broker", "%v", err)
-		return exitRefused
+		return exitRejected
 	}
 	b.log.rank = b.config.Rank
 	if b.config.Rank == 0 {
@@ -73,7 +73,7 @@ func Run(args []string, stderr io.Writer, now func() time.Time) int {
 
 func (b *broker) size() int { return len(b.config.Hosts) }
 
-// prepare does what every rank does before it says a word to others. Its error is said.
+// prepare does what every rank does before it connects to others. It logs its error.
 func (b *broker) prepare() (options.Timing, error) {
 	timing, err := b.setUp()
 	if err != nil {
@@ -115,10 +115,10 @@ func (b *broker) setUp() (timing options.Timing, err error) {
 	return timing, nil
 }
 
-// post has f done between two events. It must not be called from an event: nobody would take it off.
+// post lets f be called as an event. It must not be called from an event, because it would wait for itself.
 func (b *broker) post(f func()) { b.events <- f }
 
-// cores are those that a rank has declared, or its machine has.
+// cores is the number of cores that a rank has declared, or else that of its machine.
 func (b *broker) cores(rank int) int {
 	if b.config.Cores == nil {
 		return runtime.NumCPU()
@@ -126,12 +126,12 @@ func (b *broker) cores(rank int) int {
 	return b.config.Cores[rank]
 }
 
-// names writes ranks as a broker does: demo-[1-2] (rank 1-2).
+// names formats ranks as a broker does: demo-[1-2] (rank 1-2).
 func (b *broker) names(ranks ...int) string {
 	return fmt.Sprintf("%s (rank %s)", b.hosts(ranks...), config.JoinIDs(ranks))
 }
 
-// hosts are those of ranks: demo-[1-2].
+// hosts formats the hosts of ranks: demo-[1-2].
 func (b *broker) hosts(ranks ...int) string {
 	var hosts []string
 	for _, rank := range ranks {
@@ -140,7 +140,7 @@ func (b *broker) hosts(ranks ...int) string {
 	return config.JoinHosts(hosts)
 }
 
-// address returns the address of rank 0, to listen at or to connect to.
+// address returns the address on which rank 0 listens, or to which the others connect.
 func (b *broker) address(kind, uri string) (string, error) {
 	if uri == "" {
 		return "", words.Errorf("%s URI is undefined for rank 0", kind)
@@ -148,7 +148,7 @@ func (b *broker) address(kind, uri string) (string, error) {
 	return config.Address(uri)
 }
 
-// environment is what a broker hands on to its initial program: its own, without what speaks of another job.
+// environment is the environment of the initial program: the broker's own, without the variables of another job.
 func (b *broker) environment() []string {
 	var env []string
 	for _, entry := range os.Environ() {

@@ -11,11 +11,11 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// maxSocketPath is what the system allows for the path of a socket.
+// maxSocketPath is the maximum length of the path of a socket.
 const maxSocketPath = 107
 
-// makeDirectories makes rundir and, on rank 0, statedir, where they are not there, and finds the place of the
-// socket. All must belong to the broker's own user.
+// makeDirectories creates rundir and, on rank 0, statedir if they do not exist, and sets the path of the socket. The
+// broker's user must own all of them.
 func (b *broker) makeDirectories() error {
 	if err := b.makeDirectory("rundir", "/tmp"); err != nil {
 		return words.Errorf("rundir %v", err)
@@ -46,8 +46,8 @@ func (b *broker) makeDirectories() error {
 	return nil
 }
 
-// makeDirectory makes the folder that an attribute names, or one of a new name where temporary files go. What it
-// makes goes with the broker.
+// makeDirectory creates the directory that an attribute names, or one with a new name in the directory for temporary
+// files. A directory that it creates is removed with the broker.
 func (b *broker) makeDirectory(attribute, missing string) error {
 	dir, isSet := b.options.Attributes[attribute]
 	made := true
@@ -79,7 +79,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// checkDirectory fails where a broker does: a folder of somebody else, even if it can be written to.
+// checkDirectory fails where a broker does: if another user owns the directory, even if it is writable.
 func checkDirectory(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// Exit codes of a command that is not run, as shells have them.
+// Exit codes of a command that cannot be run, as in shells.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
 )
 
-// executor runs the tasks of one rank. Each has a process group of its own.
+// executor runs the tasks of one rank. Each task has its own process group.
 type executor struct {
-	// emit takes output and ends of tasks. It may block; it is never called from start.
+	// emit receives output and ends of tasks. It may block; start never calls it.
 	emit func(wire.Message)
 
 	mu sync.Mutex
@@ -60,7 +60,7 @@ func (e *executor) start(m wire.Message) {
 			if err != nil {
 				end.Code, end.Text = notStarted(err), fmt.Sprintf("%s: %v", cmd.Args[0], words.System(err))
 			} else {
-				// It waits until nobody holds the output open any more, as a broker does.
+				// Like a broker, it waits until no process has the output open any more.
 				_ = cmd.Wait()
 				end.Code, end.Signal = ended(cmd.ProcessState)
 				e.remove(m.Job, cmd.Process.Pid)
@@ -98,11 +98,11 @@ func (e *executor) signal(job int, s syscall.Signal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, group := range e.groups[job] {
-		_ = syscall.Kill(-group, s) // a group may just have ended
+		_ = syscall.Kill(-group, s) // the group may just have ended
 	}
 }
 
-// end has all tasks hang up, kills those that do not within the time, and waits for them.
+// end sends HUP to all tasks, waits for them, and kills those that do not end in time.
 func (e *executor) end(patience time.Duration) {
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGKILL} {
 		e.mu.Lock()
@@ -121,7 +121,7 @@ func (e *executor) end(patience time.Duration) {
 	}
 }
 
-// startCommand looks for the program in the PATH of the command's own environment, and starts it.
+// startCommand looks up the program in the PATH of the command's own environment, and starts it.
 func startCommand(cmd *exec.Cmd) error {
 	path, err := find(cmd.Args[0], cmd.Env)
 	if err != nil {
@@ -163,7 +163,7 @@ func or(a, b string) string {
 	return b
 }
 
-// directory is where the client was, if this rank has that folder too.
+// directory is the working directory of the client, if it exists on this rank.
 func directory(dir string) string {
 	if exists(dir) {
 		return dir
@@ -179,7 +179,7 @@ func notStarted(err error) int {
 	return exitNotExecutable
 }
 
-// ended is the exit code of a process, and the signal that killed it, if one did.
+// ended returns the exit code of a process, and the signal that killed it, if one did.
 func ended(state *os.ProcessState) (code int, killer syscall.Signal) {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal()), status.Signal()

@@ -13,19 +13,19 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/wire"
 )
 
-// Exit codes of a follower that is told to end by a signal.
+// Exit codes of a follower that a signal ends.
 const (
 	exitJoined    = 0
 	exitNotJoined = 1
 )
 
-// How long a follower waits between two attempts to join: twice as long each time.
+// The delays between attempts to join: each is twice as long as the one before.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// follower is any rank but 0.
+// follower is any rank except 0.
 type follower struct {
 	*broker
 	leader   *wire.Conn // nil until it has joined
@@ -33,24 +33,25 @@ type follower struct {
 	executor *executor
 	code     int
 	over     bool
-	// lost is whether the leader went without a word. A broker then never ends by itself, nor by a signal.
+	// lost is set if the connection to the leader was lost without Shutdown. A broker then ends neither by itself nor on
+	// a signal.
 	lost bool
 }
 
-// follow is the life of a follower.
+// follow runs a follower.
 func (b *broker) follow(signals <-chan os.Signal) int {
 	f := &follower{broker: b}
 	if _, err := b.prepare(); err != nil {
-		return exitRefused
+		return exitRejected
 	}
-	if err := b.serve(b.answerCommon); err != nil {
+	if err := b.serve(b.respondCommon); err != nil {
 		b.log.printf(crit, "broker", "%v", err)
-		return exitRefused
+		return exitRejected
 	}
 	address, err := b.address("connect", b.config.Hosts[0].Connect)
 	if err != nil {
 		b.log.printf(crit, "overlay", "%v", err)
-		return exitRefused
+		return exitRejected
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -66,7 +67,7 @@ func (b *broker) follow(signals <-chan os.Signal) int {
 	return f.code
 }
 
-// connect tries to join until it succeeds. Like a broker it says nothing about why it does not.
+// connect tries to join until it succeeds. Like a broker it does not log failed attempts.
 func (f *follower) connect(ctx context.Context, address string) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		conn, err := f.join(ctx, address)
@@ -82,8 +83,8 @@ func (f *follower) connect(ctx context.Context, address string) {
 	}
 }
 
-// errRefused means that the leader does not want this rank now.
-var errRefused = errors.New("the leader does not answer as one")
+// errRejected means that the leader does not accept this rank now.
+var errRejected = errors.New("the leader does not answer as one")
 
 func (f *follower) join(ctx context.Context, address string) (*wire.Conn, error) {
 	dialer := net.Dialer{Timeout: f.config.ConnectTimeout}
@@ -102,16 +103,16 @@ func (f *follower) join(ctx context.Context, address string) (*wire.Conn, error)
 	}
 	if welcome, err := wired.Receive(); err != nil || welcome.Type != wire.Welcome {
 		conn.Close()
-		return nil, errRefused
+		return nil, errRejected
 	}
 	return wired, nil
 }
 
-// listen takes what the leader says, until it goes.
+// listen handles the messages of the leader until the connection ends.
 func (f *follower) listen(leader *wire.Conn) {
 	f.post(func() {
 		f.leader = leader
-		f.executor = newExecutor(func(m wire.Message) { _ = leader.Send(m) }) // who listens will see
+		f.executor = newExecutor(func(m wire.Message) { _ = leader.Send(m) }) // the receiver notices a lost connection
 		f.log.printf(info, "broker", "joined %s", f.names(0))
 		f.begin()
 	})
@@ -125,7 +126,7 @@ func (f *follower) listen(leader *wire.Conn) {
 	}
 }
 
-// begin runs rc1, if there is one, and says that it is done.
+// begin runs rc1, if there is one, and reports that it is done.
 func (f *follower) begin() {
 	if f.rc1 = newRC1(f.options.Attributes["broker.rc1_path"]); f.rc1 == nil {
 		f.online()
@@ -143,7 +144,7 @@ func (f *follower) begin() {
 }
 
 func (f *follower) online() {
-	_ = f.leader.Send(wire.Message{Type: wire.Online}) // who listens will see
+	_ = f.leader.Send(wire.Message{Type: wire.Online}) // the receiver notices a lost connection
 }
 
 func (f *follower) take(m wire.Message) {
@@ -157,7 +158,7 @@ func (f *follower) take(m wire.Message) {
 	}
 }
 
-// lose is called when the leader is gone without having sent Shutdown.
+// lose is called when the connection to the leader ends without Shutdown.
 func (f *follower) lose() {
 	f.lost = true
 	f.log.printf(fail, "overlay", "parent disconnected")
@@ -172,12 +173,12 @@ func (f *follower) signal(s os.Signal) {
 	case f.rc1 != nil:
 		f.rc1.abort()
 	default:
-		_ = f.leader.Send(wire.Message{Type: wire.Goodbye}) // it may be lost just now
+		_ = f.leader.Send(wire.Message{Type: wire.Goodbye}) // the connection may just have been lost
 		f.end()
 	}
 }
 
-// end ends the tasks and then the broker.
+// end ends the tasks, and then the broker.
 func (f *follower) end() {
 	f.executor.end(f.config.KillTimeout)
 	f.code, f.over = exitJoined, true

@@ -18,18 +18,18 @@ type job struct {
 	client *wire.Conn
 	born   time.Time
 
-	// left are the tasks that run, and the rank of each; nil until there are ranks.
+	// left are the running tasks, and the rank of each; nil until the job has ranks.
 	left map[int]int
-	// code is the highest exit code yet, signal what made it, if a signal did.
+	// code is the highest exit code so far, and signal the signal that caused it, if one did.
 	code   int
 	signal syscall.Signal
-	// raised is whether something went wrong with the job itself: its tasks are being ended.
+	// raised is set if the job itself has failed: its tasks are being ended.
 	raised bool
-	// fixed is whether code is final.
+	// fixed is set if code is final.
 	fixed bool
 }
 
-// submit takes a job from a client.
+// submit accepts a job from a client.
 func (l *leader) submit(client *wire.Conn, work *wire.Work) *job {
 	l.lastJob++
 	j := &job{id: l.lastJob, work: work, client: client, born: l.now()}
@@ -48,7 +48,7 @@ func (l *leader) submit(client *wire.Conn, work *wire.Work) *job {
 	return j
 }
 
-// start gives a job its ranks. Its tasks are numbered from rank to rank.
+// start assigns ranks to a job. Its tasks are numbered from rank to rank.
 func (j *job) start(l *leader, shares []share) {
 	j.left = map[int]int{}
 	j.work.Nodes = len(shares)
@@ -61,12 +61,12 @@ func (j *job) start(l *leader, shares []share) {
 			next++
 		}
 		l.members[s.rank].used += s.tasks
-		l.tell(s.rank, m)
+		l.send(s.rank, m)
 	}
 }
 
-// tell sends a message to a rank, which may be this one.
-func (l *leader) tell(rank int, m wire.Message) {
+// send sends a message to a rank, which may be this one.
+func (l *leader) send(rank int, m wire.Message) {
 	if rank == 0 {
 		switch m.Type {
 		case wire.Start:
@@ -77,15 +77,15 @@ func (l *leader) tell(rank int, m wire.Message) {
 		return
 	}
 	if member := l.members[rank]; member != nil {
-		_ = member.conn.Send(m) // who reads from it will see
+		_ = member.conn.Send(m) // the receiver notices a lost connection
 	}
 }
 
-// take is called with what a rank says of its tasks, in its order, by who reads from it.
+// take handles a rank's messages about its tasks, in their order. The receiver of the connection calls it.
 func (l *leader) take(rank int, m wire.Message) {
 	if m.Type == wire.Output {
 		if client, found := l.clients.Load(m.Job); found {
-			_ = client.(*wire.Conn).Send(m) // a client may go before its job
+			_ = client.(*wire.Conn).Send(m) // a client may end before its job
 		}
 		return
 	}
@@ -96,7 +96,7 @@ func (l *leader) take(rank int, m wire.Message) {
 	})
 }
 
-// taskEnded counts a task that has ended.
+// taskEnded records that a task has ended.
 func (j *job) taskEnded(l *leader, rank int, m wire.Message) {
 	if at, isLeft := j.left[m.Task]; !isLeft || at != rank {
 		return
@@ -119,7 +119,8 @@ func (j *job) taskEnded(l *leader, rank int, m wire.Message) {
 	j.endIfDone(l)
 }
 
-// exitTimeout ends the tasks that have outlived the first by too long; its exit code is the job's then.
+// exitTimeout ends the tasks that outlive the first one for too long; the exit code of the job is then that of the
+// first one.
 func (j *job) exitTimeout(l *leader, rank int, first wire.Message) {
 	if j.raised {
 		return
@@ -129,7 +130,7 @@ func (j *job) exitTimeout(l *leader, rank int, first wire.Message) {
 		j.work.Args[0], first.Task, l.hosts(rank), first.Code, j.work.ExitTimeout))
 }
 
-// loseRank is called when a rank is lost. If tasks of the job were on it, so is the job.
+// loseRank is called when a rank is lost. If tasks of the job were on it, the job fails.
 func (j *job) loseRank(l *leader, rank int) {
 	had := len(j.left)
 	for task, at := range j.left {
@@ -143,7 +144,7 @@ func (j *job) loseRank(l *leader, rank int) {
 	}
 }
 
-// raise says what is wrong with a job and ends its tasks: with TERM, and, if they stay, with KILL.
+// raise reports the failure of a job and ends its tasks: with TERM, and then, if they do not end, with KILL.
 func (j *job) raise(l *leader, kind, text string) {
 	if j.raised {
 		return
@@ -156,7 +157,7 @@ func (j *job) raise(l *leader, kind, text string) {
 	j.endIfDone(l)
 }
 
-// after does something for a job that is still there then.
+// after calls a function for a job if the job still exists then.
 func (l *leader) after(d time.Duration, j *job, f func()) {
 	time.AfterFunc(d, func() {
 		l.post(func() {
@@ -174,11 +175,11 @@ func (j *job) kill(l *leader, s syscall.Signal) {
 		ranks[rank] = true
 	}
 	for rank := range ranks {
-		l.tell(rank, wire.Message{Type: wire.Signal, Job: j.id, Signal: s})
+		l.send(rank, wire.Message{Type: wire.Signal, Job: j.id, Signal: s})
 	}
 }
 
-// endIfDone tells the client how the job ended, once nothing of it is left.
+// endIfDone reports the end of the job to the client once no task is left.
 func (j *job) endIfDone(l *leader) {
 	if len(j.left) > 0 || (j.left == nil && !j.raised) || l.jobs[j.id] != j {
 		return
@@ -193,16 +194,16 @@ func (j *job) endIfDone(l *leader) {
 	case j.raised:
 		j.code = 1
 	}
-	_ = j.client.Send(wire.Message{Type: wire.Done, Code: j.code}) // a client may go before its job
+	_ = j.client.Send(wire.Message{Type: wire.Done, Code: j.code}) // a client may end before its job
 	l.schedule()
 	l.leaveIfIdle()
 }
 
-// note is a line on the client's standard error.
+// note writes a line to the client's standard error.
 func (j *job) note(format string, args ...any) {
 	text := strings.TrimSuffix(fmt.Sprintf(format, args...), "\n") + "\n"
-	_ = j.client.Send(wire.Message{Type: wire.Note, Text: text}) // a client may go before its job
+	_ = j.client.Send(wire.Message{Type: wire.Note, Text: text}) // a client may end before its job
 }
 
-// age of a job, in seconds.
+// age is the age of a job in seconds.
 func (j *job) age(l *leader) float64 { return l.now().Sub(j.born).Seconds() }

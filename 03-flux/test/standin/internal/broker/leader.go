@@ -11,15 +11,15 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/wire"
 )
 
-// state of an instance, as its leader has it.
+// state is the state of an instance, as its leader sees it.
 type state int
 
 const (
 	starting state = iota // rc1
 	waiting               // for the quorum
 	running               // the initial program
-	cleaning              // jobs that the program has left behind
-	leaving               // followers have been told to end
+	cleaning              // of jobs that the program has left running
+	leaving               // followers have been requested to end
 	over
 )
 
@@ -35,32 +35,32 @@ type leader struct {
 	exitCode int
 
 	jobs    map[int]*job
-	pending []*job // those without ranks yet, in the order in which they came
+	pending []*job // those without ranks yet, in the order of their submission
 	lastJob int
-	// clients are those of the jobs, for output, which is passed on as it comes and is no event.
+	// clients are the connections of the jobs' clients. Output is passed on directly, and is not an event.
 	clients sync.Map
 }
 
-// lead is the life of rank 0.
+// lead runs rank 0.
 func (b *broker) lead(signals <-chan os.Signal) int {
 	l := &leader{broker: b, members: map[int]*member{}, jobs: map[int]*job{}}
 	var err error
 	if l.timing, err = b.prepare(); err != nil {
-		return exitRefused
+		return exitRejected
 	}
 	if l.rc2, err = newRC2(b.options.Program); err != nil {
 		b.log.printf(crit, "broker", "%v", err)
-		return exitRefused
+		return exitRejected
 	}
 	if b.size() > 1 {
 		if err := l.listen(); err != nil {
 			b.log.printf(fail, "overlay", "%v", err)
-			return exitRefused
+			return exitRejected
 		}
 	}
-	if err := b.serve(l.answer); err != nil {
+	if err := b.serve(l.respond); err != nil {
 		b.log.printf(crit, "broker", "%v", err)
-		return exitRefused
+		return exitRejected
 	}
 	l.executor = newExecutor(func(m wire.Message) { l.take(0, m) })
 	l.members[0] = &member{cores: runtime.NumCPU()}
@@ -87,7 +87,7 @@ func ticker(d time.Duration) <-chan time.Time {
 	return time.Tick(d)
 }
 
-// begin runs rc1, if there is one, and goes on to wait for the quorum.
+// begin runs rc1, if there is one, and then waits for the quorum.
 func (l *leader) begin() {
 	wait := func() {
 		l.state = waiting
@@ -110,8 +110,8 @@ func (l *leader) begin() {
 	})
 }
 
-// signal is what becomes of a signal. While the quorum is waited for, the instance ends as if nothing were wrong,
-// with 0.
+// signal handles a signal. As long as the leader waits for the quorum, the instance ends as if it had succeeded, with
+// 0.
 func (l *leader) signal(s os.Signal) {
 	l.log.printf(info, "broker", "signal %d", s.(syscall.Signal))
 	switch l.state {
@@ -124,7 +124,7 @@ func (l *leader) signal(s os.Signal) {
 	}
 }
 
-// finish follows the end of the initial program: jobs that it has left are cancelled, then all end.
+// finish follows the end of the initial program: jobs that still run are cancelled, then all brokers end.
 func (l *leader) finish(code int) {
 	l.exitCode = code
 	l.state = cleaning
@@ -134,19 +134,19 @@ func (l *leader) finish(code int) {
 	l.leaveIfIdle()
 }
 
-// leaveIfIdle goes on to the end once no job is left.
+// leaveIfIdle ends the instance once no job is left.
 func (l *leader) leaveIfIdle() {
 	if l.state == cleaning && len(l.jobs) == 0 {
 		l.leave()
 	}
 }
 
-// leave tells the followers to end, and waits for them as long as it was told to.
+// leave requests the followers to end, and waits for them up to the shutdown timeout.
 func (l *leader) leave() {
 	l.state = leaving
 	for _, m := range l.members {
 		if m.conn != nil {
-			_ = m.conn.Send(wire.Message{Type: wire.Shutdown}) // one that is lost needs no word
+			_ = m.conn.Send(wire.Message{Type: wire.Shutdown}) // the receiver notices a lost connection
 		}
 	}
 	if l.timing.ShutdownTimeout >= 0 {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// maxLine is how much of a line is kept back to be sent as a whole.
+// maxLine is how much of a line is buffered so that it is sent as a whole.
 const maxLine = 64 << 10
 
-// lines sends on what is written to it in whole lines, so that those of several tasks do not mix.
+// lines passes on what is written to it in whole lines, so that lines of several tasks do not mix.
 type lines struct {
 	send func([]byte)
 	rest []byte
@@ -27,7 +27,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush sends the end of what has no newline.
+// flush sends the rest, which has no newline.
 func (l *lines) flush() {
 	if len(l.rest) > 0 {
 		l.send(l.rest)

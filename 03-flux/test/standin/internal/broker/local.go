@@ -8,9 +8,9 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// serve lets clients in by the socket of local-uri.
-func (b *broker) serve(answer func(*wire.Conn, wire.Message)) error {
-	os.Remove(b.socket)                           // one that a broker before has left
+// serve accepts clients on the socket of local-uri.
+func (b *broker) serve(respond func(*wire.Conn, wire.Message)) error {
+	os.Remove(b.socket)                           // a previous broker may have left it
 	listener, err := net.Listen("unix", b.socket) //nolint:noctx // it listens until the process ends
 	if err != nil {
 		return words.Errorf("local-uri: %v", words.System(err))
@@ -20,14 +20,14 @@ func (b *broker) serve(answer func(*wire.Conn, wire.Message)) error {
 		defer conn.Close()
 		wired := wire.New(conn)
 		if request, err := wired.Receive(); err == nil {
-			answer(wired, request)
+			respond(wired, request)
 		}
 	})
 	return nil
 }
 
-// answer serves one client of the leader until it goes.
-func (l *leader) answer(client *wire.Conn, request wire.Message) {
+// respond serves one client of the leader until its connection ends.
+func (l *leader) respond(client *wire.Conn, request wire.Message) {
 	switch request.Type {
 	case wire.Run:
 		var j *job
@@ -35,7 +35,7 @@ func (l *leader) answer(client *wire.Conn, request wire.Message) {
 		for {
 			m, err := client.Receive()
 			if err != nil {
-				return // its job goes on without it
+				return // its job continues without it
 			}
 			if m.Type == wire.Signal {
 				l.post(func() { j.kill(l, m.Signal) })
@@ -44,17 +44,17 @@ func (l *leader) answer(client *wire.Conn, request wire.Message) {
 	case wire.List:
 		done := make(chan struct{})
 		l.post(func() {
-			_ = client.Send(wire.Message{Type: wire.Value, Text: l.table()}) // a client may go early
+			_ = client.Send(wire.Message{Type: wire.Value, Text: l.table()}) // the client may have ended
 			close(done)
 		})
 		<-done
 	default:
-		l.answerCommon(client, request)
+		l.respondCommon(client, request)
 	}
 }
 
-// answerCommon serves what every rank knows.
-func (b *broker) answerCommon(client *wire.Conn, request wire.Message) {
+// respondCommon handles the requests that every rank can handle.
+func (b *broker) respondCommon(client *wire.Conn, request wire.Message) {
 	reply := wire.Message{Type: wire.Value, Code: 1, Text: "the stand-in does this on rank 0 only"}
 	if request.Type == wire.Get {
 		value, err := b.options.Attributes.Get(request.Text)
@@ -63,5 +63,5 @@ func (b *broker) answerCommon(client *wire.Conn, request wire.Message) {
 			reply = wire.Message{Type: wire.Value, Code: 1, Text: err.Error()}
 		}
 	}
-	_ = client.Send(reply) // a client may go early
+	_ = client.Send(reply) // the client may have ended
 }

@@ -9,7 +9,7 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/options"
 )
 
-// severity of a message, in the numbers of syslog.
+// severity is the severity of a message, as a syslog number.
 type severity int
 
 const (
@@ -20,7 +20,7 @@ const (
 
 var severityNames = map[severity]string{crit: "crit", fail: "err", info: "info"}
 
-// logger writes what a broker has to say. Its lines look like a broker's.
+// logger writes the messages of a broker, in the format of a real broker.
 type logger struct {
 	out     io.Writer
 	now     func() time.Time
@@ -30,8 +30,8 @@ type logger struct {
 	rank int
 }
 
-// printf writes a message of a part of the broker. A follower's goes to the leader, in real life; here it is
-// written if it is critical, or if the follower was told to.
+// printf logs a message of a part of the broker. A real follower sends its messages to the leader. Here a follower's
+// message is written if it is critical, or if the options say so.
 func (l *logger) printf(s severity, part, format string, args ...any) {
 	if s > crit && (int(s) > l.options.Level || l.rank > 0 && !l.options.Local) {
 		return

@@ -10,16 +10,16 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// member is a rank that has proved to be one; rank 0 is one without a connection.
+// member is a rank that has authenticated; rank 0 is one without a connection.
 type member struct {
 	conn *wire.Conn
-	// online is whether it has done its own rc1: it counts from then on.
+	// online is set once it has run its own rc1: it counts from then on.
 	online bool
 	cores  int
 	used   int
 }
 
-// listen takes followers from now on.
+// listen accepts followers from now on.
 func (l *leader) listen() error {
 	if l.cert.Name == "" {
 		return words.Error("overlay_authorize: Invalid argument")
@@ -39,7 +39,7 @@ func (l *leader) listen() error {
 	return nil
 }
 
-// accept hands every connection to a goroutine of its own.
+// accept starts a goroutine for each connection.
 func accept(listener net.Listener, handle func(net.Conn)) {
 	for {
 		conn, err := listener.Accept()
@@ -52,8 +52,8 @@ func accept(listener net.Listener, handle func(net.Conn)) {
 	}
 }
 
-// greet has a follower prove itself, and then takes what it sends, until it goes. One that cannot is not worth a
-// word: a broker says nothing either.
+// greet authenticates a follower, and then handles its messages until the connection ends. Like a broker it does not
+// log a failed authentication.
 func (l *leader) greet(conn net.Conn) {
 	defer conn.Close()
 	if err := l.cert.Prove(conn, curve.Called, l.now()); err != nil {
@@ -82,7 +82,7 @@ func (l *leader) greet(conn net.Conn) {
 	}
 }
 
-// admit takes a rank in that has proved to be one. It is welcome once the leader has begun.
+// admit accepts an authenticated rank. Welcome is sent once the leader has begun.
 func (l *leader) admit(rank int, m *member) {
 	if l.state >= cleaning {
 		m.conn.Close()
@@ -99,7 +99,7 @@ func (l *leader) admit(rank int, m *member) {
 
 func (l *leader) welcome(m *member) {
 	if m.conn != nil {
-		_ = m.conn.Send(wire.Message{Type: wire.Welcome}) // who reads from it will see
+		_ = m.conn.Send(wire.Message{Type: wire.Welcome}) // the receiver notices a lost connection
 	}
 }
 
@@ -114,7 +114,7 @@ func (l *leader) online() []int {
 	return ranks
 }
 
-// join has a rank count, early or late.
+// join counts a rank, before or after the quorum.
 func (l *leader) join(rank int, m *member) {
 	if l.members[rank] != m {
 		return // it was lost before
@@ -134,7 +134,7 @@ func (l *leader) join(rank int, m *member) {
 	}
 }
 
-// lose takes a rank out, because its broker failed or means to go.
+// lose removes a rank, because its broker failed or is ending.
 func (l *leader) lose(rank int, m *member, failed bool) {
 	if l.members[rank] != m {
 		return // it was lost before
@@ -156,7 +156,7 @@ func (l *leader) lose(rank int, m *member, failed bool) {
 	}
 }
 
-// warn says whom the quorum still lacks.
+// warn logs which ranks are missing for the quorum.
 func (l *leader) warn() {
 	if l.state != waiting {
 		return

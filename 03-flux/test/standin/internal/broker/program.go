@@ -11,20 +11,20 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// program is what a broker runs itself: rc1, its own start-up, and on rank 0 rc2, the initial program, with which
-// the instance ends.
+// program is a program that a broker runs itself: rc1, its start-up, and on rank 0 rc2, the initial program, whose end
+// is the end of the instance.
 type program struct {
 	name string
 	args []string
-	// text is how the log names the command: without the shell that it is given to.
+	// text is how the log names the command: without the shell that runs it.
 	text    string
 	began   time.Time
 	process *os.Process
-	// aborted is whether the broker itself had it hang up: it has failed then, whatever its exit code.
+	// aborted is set if the broker has sent HUP to it: then it has failed, whatever its exit code.
 	aborted bool
 }
 
-// newRC1 is the start-up that the attribute names; without one there is nothing that the stand-in would have to do.
+// newRC1 is the start-up that the attribute names. Without one the stand-in has nothing to do.
 func newRC1(line string) *program {
 	if line == "" {
 		return nil
@@ -32,7 +32,8 @@ func newRC1(line string) *program {
 	return &program{name: "rc1", args: shell(line), text: line}
 }
 
-// newRC2 reads what follows the options. One word alone is a line for the shell, unless it is a file to run.
+// newRC2 parses the arguments after the options. A single word is a line for the shell, unless it is an executable
+// file.
 func newRC2(args []string) (*program, error) {
 	p := &program{name: "rc2", args: args, text: strings.Join(args, " ")}
 	switch {
@@ -44,7 +45,7 @@ func newRC2(args []string) (*program, error) {
 	return p, nil
 }
 
-// shell has a line run by the shell that a broker takes: not /bin/sh.
+// shell runs a line in the shell that a broker uses, which is not /bin/sh.
 func shell(line string) []string { return []string{or(os.Getenv("SHELL"), "/bin/bash"), "-c", line} }
 
 func isProgram(path string) bool {
@@ -52,13 +53,13 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && !strings.ContainsAny(path, " \t\n")
 }
 
-// run starts a program. rc2 has the broker's own streams; those of rc1 end in the log. When it has ended, after is
-// called, as an event, with its exit code.
+// run starts a program. rc2 has the broker's own streams; those of rc1 are written to the log. When the program has
+// ended, after is called as an event, with the exit code.
 func (b *broker) run(p *program, after func(code int)) {
 	p.began = b.now()
 	cmd := &exec.Cmd{
 		Args: p.args, Env: b.environment(),
-		// What it has started is told the same.
+		// Its child processes receive the same signals.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	out, errs := b.logged(p, info), b.logged(p, fail)
@@ -85,7 +86,7 @@ func (b *broker) run(p *program, after func(code int)) {
 	}()
 }
 
-// logged is a stream whose lines go to the log.
+// logged is a stream whose lines are written to the log.
 func (b *broker) logged(p *program, s severity) *lines {
 	return &lines{send: func(data []byte) {
 		for line := range bytes.Lines(data) {
@@ -107,7 +108,7 @@ func (b *broker) report(p *program, code int, how string) int {
 	return code
 }
 
-// abort has the program, and all that it has started and that is still in its group, hang up.
+// abort sends HUP to the program, and to all of its child processes that are still in its group.
 func (p *program) abort() {
 	p.aborted = true
 	if p.process != nil {

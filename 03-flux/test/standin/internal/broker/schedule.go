@@ -13,14 +13,14 @@ import (
 // share is how many tasks of a job a rank runs.
 type share struct{ rank, tasks int }
 
-// usable tells whether a rank may be given tasks: it is there, and has the cores that are declared, unless that
-// was not to be verified.
+// usable reports whether a rank may run tasks: it is online, and has the declared cores, unless they need not be
+// verified.
 func (l *leader) usable(rank int) bool {
 	m := l.members[rank]
 	return m != nil && m.online && (!l.config.Verify || m.cores >= l.cores(rank))
 }
 
-// free is how many cores of a rank no job has.
+// free is the number of cores of a rank that no job uses.
 func (l *leader) free(rank int) int {
 	if !l.usable(rank) {
 		return 0
@@ -28,7 +28,7 @@ func (l *leader) free(rank int) int {
 	return l.cores(rank) - l.members[rank].used
 }
 
-// feasible fails if a job could not run though every rank were there and idle.
+// feasible fails if a job could not run even if every rank were online and idle.
 func (l *leader) feasible(work *wire.Work) error {
 	if _, found := place(work, l.size(), l.cores); found {
 		return nil
@@ -53,7 +53,7 @@ func (l *leader) feasible(work *wire.Work) error {
 // perNode is how many cores each rank of a job must have: one for each task.
 func perNode(work *wire.Work) int { return (work.Tasks + work.Nodes - 1) / work.Nodes }
 
-// place spreads the tasks of a job over the first ranks that have the cores.
+// place distributes the tasks of a job over the first ranks that have the cores.
 func place(work *wire.Work, size int, cores func(rank int) int) (shares []share, found bool) {
 	left := work.Tasks
 	for rank := range size {
@@ -64,7 +64,7 @@ func place(work *wire.Work, size int, cores func(rank int) int) (shares []share,
 		case n < perNode(work) || len(shares) == work.Nodes:
 			n = 0
 		default:
-			// The first ranks have one more, if it does not come out even.
+			// The first ranks get one task more if the tasks cannot be distributed evenly.
 			nodes := work.Nodes - len(shares)
 			n = (left + nodes - 1) / nodes
 		}
@@ -76,7 +76,7 @@ func place(work *wire.Work, size int, cores func(rank int) int) (shares []share,
 	return shares, left == 0
 }
 
-// schedule starts the jobs that wait, in the order in which they came, until one has to go on waiting.
+// schedule starts the waiting jobs in the order of their submission, until one of them cannot start yet.
 func (l *leader) schedule() {
 	for len(l.pending) > 0 {
 		next := l.pending[0]
@@ -89,7 +89,7 @@ func (l *leader) schedule() {
 	}
 }
 
-// table is what `flux resource list` shows.
+// table is the output of `flux resource list`.
 func (l *leader) table() string {
 	states := []string{"free", "allocated", "down"}
 	ranks, cores := map[string][]int{}, map[string]int{}
@@ -112,5 +112,5 @@ func (l *leader) table() string {
 	return out.String()
 }
 
-// ids are the jobs there are, in the order in which they came.
+// ids are the existing jobs, in the order of their submission.
 func (l *leader) ids() []int { return slices.Sorted(maps.Keys(l.jobs)) }

@@ -8,8 +8,8 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/wire"
 )
 
-// expandTags does to a command what a broker's job shell does, whether it is wanted or not: {{size}} and the like
-// become what they mean (src/shell/mustache.c in flux-core). What has another name, or spaces in it, stays.
+// expandTags expands {{size}} and the like in a command, as a broker's job shell always does (src/shell/mustache.c in
+// flux-core). Unknown names, and names with spaces, are not expanded.
 func expandTags(work *wire.Work, job, task int) []string {
 	tags := strings.NewReplacer(
 		"{{id}}", fmt.Sprintf("f%d", job),

@@ -1,5 +1,5 @@
-// Package client is what the entrypoint and users call: `flux run`, `flux getattr`, `flux resource list` and
-// `flux config` of the stand-in.
+// Package client implements the commands of the stand-in that the entrypoint and users call: `flux run`, `flux
+// getattr`, `flux resource list` and `flux config`.
 package client
 
 import (
@@ -14,10 +14,10 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// defaultURI is where a client looks if nobody tells it.
+// defaultURI is the socket that a client uses if FLUX_URI is not set.
 const defaultURI = "local:///run/flux/local"
 
-// connect reaches the broker that FLUX_URI names.
+// connect connects to the broker that FLUX_URI names.
 func connect() (*wire.Conn, error) {
 	uri, isSet := os.LookupEnv("FLUX_URI")
 	if !isSet {
@@ -27,7 +27,7 @@ func connect() (*wire.Conn, error) {
 	if !isLocal {
 		return nil, words.Errorf("Unable to connect to Flux: Unable to find connector name '%s'", strings.SplitN(uri, ":", 2)[0])
 	}
-	conn, err := net.Dial("unix", path) //nolint:noctx // a local socket answers at once, or not at all
+	conn, err := net.Dial("unix", path) //nolint:noctx // connecting to a local socket does not block
 	if err != nil {
 		return nil, words.Errorf("Unable to connect to Flux: broker socket %s was not found", path)
 	}
@@ -52,7 +52,7 @@ func Resource(args []string, stdout, stderr io.Writer) int {
 	return ask("flux-resource", wire.Message{Type: wire.List}, stdout, stderr)
 }
 
-// rc1 is the start-up of a broker that is not told another: here there is nothing to do.
+// rc1 is the default start-up of a broker: the stand-in has nothing to do.
 const rc1 = "true"
 
 // Config is `flux config builtin rc1_path`. It returns the exit code.
@@ -65,9 +65,9 @@ func Config(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// ask sends a question and prints the answer.
+// ask sends a request and prints the response.
 func ask(program string, question wire.Message, stdout, stderr io.Writer) int {
-	answer, err := func() (wire.Message, error) {
+	response, err := func() (wire.Message, error) {
 		broker, err := connect()
 		if err != nil {
 			return wire.Message{}, err
@@ -78,13 +78,13 @@ func ask(program string, question wire.Message, stdout, stderr io.Writer) int {
 		}
 		return broker.Receive()
 	}()
-	if err == nil && answer.Code != 0 {
-		err = errors.New(answer.Text)
+	if err == nil && response.Code != 0 {
+		err = errors.New(response.Text)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", program, err)
 		return 1
 	}
-	fmt.Fprintln(stdout, strings.TrimSuffix(answer.Text, "\n"))
+	fmt.Fprintln(stdout, strings.TrimSuffix(response.Text, "\n"))
 	return 0
 }

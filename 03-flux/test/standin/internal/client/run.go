@@ -17,19 +17,20 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// Exit codes of `flux run` where no task comes to run.
+// Exit codes of `flux run` if no task runs.
 const (
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// defaultExitTimeout is a broker's: it is short, and it counts from the end of the first task, good or bad.
+// defaultExitTimeout is that of a broker: it is short, and counts from the end of the first task, whatever its exit
+// code.
 const defaultExitTimeout = 30 * time.Second
 
-// errUsage is an error of the command line itself.
+// errUsage is an error of the command line.
 var errUsage = errors.New("usage: flux run [OPTIONS...] COMMAND [ARGS...]")
 
-// Run is `flux run`: it runs a command as tasks, passes on what they print, and returns the exit code.
+// Run is `flux run`: it runs a command as tasks, prints their output, and returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	work, err := parse(args)
 	if errors.Is(err, errUsage) {
@@ -46,7 +47,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// parse reads the command line, the part of it that the operator uses.
+// parse parses the part of the command line that the operator uses.
 func parse(args []string) (*wire.Work, error) {
 	flags := pflag.NewFlagSet("flux-run", pflag.ContinueOnError)
 	flags.SetInterspersed(false)
@@ -78,7 +79,7 @@ func parse(args []string) (*wire.Work, error) {
 	return work, setOptions(work, *options)
 }
 
-// setOptions reads the options after -o. A broker takes note of any.
+// setOptions parses the options after -o. Like a broker, it ignores those that it does not know.
 func setOptions(work *wire.Work, options []string) (err error) {
 	for _, option := range options {
 		value, found := strings.CutPrefix(option, "exit-timeout=")
@@ -95,7 +96,7 @@ func setOptions(work *wire.Work, options []string) (err error) {
 	return nil
 }
 
-// run has a broker run the work, and waits for its end.
+// run sends the work to a broker, and waits for its end.
 func run(work *wire.Work, stdout, stderr io.Writer) (code int, err error) {
 	if work.Dir, err = os.Getwd(); err != nil {
 		return 0, words.System(err)
@@ -112,7 +113,7 @@ func run(work *wire.Work, stdout, stderr io.Writer) (code int, err error) {
 	}
 	go func() {
 		for s := range signals {
-			_ = broker.Send(wire.Message{Type: wire.Signal, Signal: s.(syscall.Signal)}) // who reads from it will see
+			_ = broker.Send(wire.Message{Type: wire.Signal, Signal: s.(syscall.Signal)}) // the receiver notices a lost connection
 		}
 	}()
 	for {
@@ -126,7 +127,7 @@ func run(work *wire.Work, stdout, stderr io.Writer) (code int, err error) {
 			if m.Stream == wire.Stderr {
 				out = stderr
 			}
-			_, _ = out.Write(m.Data) // nobody may be there to read it
+			_, _ = out.Write(m.Data) // standard output may be closed
 		case wire.Note:
 			fmt.Fprint(stderr, m.Text)
 		case wire.Done:

@@ -1,5 +1,5 @@
-// Package config reads broker.toml as a Flux broker does, and is stricter in one thing: it refuses a key that
-// it does not know in any table, where a broker lets it pass in some.
+// Package config reads broker.toml as a Flux broker does, but is stricter: it rejects unknown keys in every table,
+// while a broker ignores them in some.
 package config
 
 import (
@@ -20,28 +20,28 @@ const (
 	defaultKillTimeout    = 5 * time.Second
 )
 
-// Config is what brokers read from their file. The file is the same for all of them.
+// Config is the configuration of the brokers. The file is the same for all of them.
 type Config struct {
 	// Hosts are in the order of their ranks.
 	Hosts []Host
-	// Rank is the place of this broker's host.
+	// Rank is the rank of this broker's host.
 	Rank int
-	// Certificate is the path of curve.cert, which a single broker need not have.
+	// Certificate is the path of curve.cert. It is optional for a single broker.
 	Certificate string
-	// ConnectTimeout is how long one attempt to reach rank 0 may take.
+	// ConnectTimeout is how long one attempt to connect to rank 0 may take.
 	ConnectTimeout time.Duration
-	// KillTimeout is how long tasks that are to end have before they are killed.
+	// KillTimeout is how long tasks may take to end before they are killed.
 	KillTimeout time.Duration
-	// Cores are those declared for each rank; none if the machine's own count.
+	// Cores are those declared for each rank; nil for the number of cores of the machine.
 	Cores []int
-	// Verify is whether a rank without the declared cores is of no use.
+	// Verify is set if a rank without the declared cores must not be used.
 	Verify bool
 }
 
-// Host is one broker's place: Bind is where it listens, Connect where others find it.
+// Host is one broker's host: it listens on Bind, and others connect to Connect.
 type Host struct{ Name, Bind, Connect string }
 
-// file is broker.toml.
+// file is the content of broker.toml.
 type file struct {
 	Bootstrap *struct {
 		Certificate string  `toml:"curve_cert"`
@@ -74,7 +74,7 @@ type resource struct {
 	Cores string `toml:"cores"`
 }
 
-// Read reads the file at path for the broker of a host. An empty path is an empty file: a single broker.
+// Read reads the file at path for the broker of a host. An empty path stands for an empty file: a single broker.
 func Read(path, hostname string) (*Config, error) {
 	var f file
 	if path != "" {
@@ -106,7 +106,7 @@ func Read(path, hostname string) (*Config, error) {
 	return c, nil
 }
 
-// readable says which table and key an error of the decoder is about.
+// readable adds the table and key to an error of the decoder.
 func readable(path string, err error) error {
 	if missing, isMissing := errors.AsType[*toml.StrictMissingError](err); isMissing {
 		key := missing.Errors[0].Key()
@@ -133,7 +133,7 @@ func setDuration(d *time.Duration, text string) error {
 	return err
 }
 
-// bootstrap finds the ranks. Without hosts there is one.
+// bootstrap determines the ranks. Without hosts there is only one.
 func (c *Config) bootstrap(f *file, hostname string) error {
 	b := f.Bootstrap
 	if b == nil || len(b.Hosts) == 0 {

@@ -28,7 +28,7 @@ hosts = "demo-[0-2]"
 cores = "0-3"
 `
 
-// read reads a file of a content.
+// read reads a file with a content.
 func read(t *testing.T, content, hostname string) (*Config, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "broker.toml")
@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Without a file there is one broker, with the cores of the machine and the time-outs of a broker.
+// Without a file there is one broker, with the cores of the machine and the default time-outs.
 func TestReadNothing(t *testing.T) {
 	got, err := Read("", "here")
 	want := &Config{Hosts: []Host{{Name: "here"}}, ConnectTimeout: 30 * time.Second, KillTimeout: 5 * time.Second, Verify: true}
@@ -69,7 +69,7 @@ func TestReadNothing(t *testing.T) {
 	}
 }
 
-// The tables in which a broker lets an unknown key pass: nobody means to write one.
+// These are the tables in which a broker ignores an unknown key. Such a key is always a mistake.
 func TestUnknownKeysEverywhere(t *testing.T) {
 	for _, table := range []string{"[bootstrap]", "[tbon]", "[exec]", "[resource]", "[[resource.config]]"} {
 		_, err := read(t, strings.Replace(whole, table+"\n", table+"\nodd = 1\n", 1), "demo-0")

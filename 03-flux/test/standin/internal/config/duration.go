@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// units of a duration. A number alone is seconds.
+// units of a duration. A number without a unit is in seconds.
 var units = []struct {
 	suffix string
 	length time.Duration
@@ -16,7 +16,7 @@ var units = []struct {
 	{"ms", time.Millisecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}, {"", time.Second},
 }
 
-// Duration reads a number with one unit: 5s, 1.5m, 100ms, 3. Unlike Go's, 1m30s is none.
+// Duration parses a number with one unit: 5s, 1.5m, 100ms, 3. Unlike in Go, 1m30s is invalid.
 func Duration(s string) (time.Duration, error) {
 	for _, unit := range units {
 		number, found := strings.CutSuffix(s, unit.suffix)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// label is one part of a host's name.
+// label is one part of a hostname.
 var label = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
 
-// newHost fills in the addresses of a host: %h is its name, %p the port, %% a per cent sign.
+// newHost expands the addresses of a host: %h is its name, %p the port, %% a per cent sign.
 func newHost(name, bind, connect string, port int) (Host, error) {
 	if len(name) > 253 {
 		return Host{}, fmt.Errorf("%s domain must be 1-253 characters", name)
@@ -34,7 +34,7 @@ func newHost(name, bind, connect string, port int) (Host, error) {
 	return host, nil
 }
 
-// Address returns what the net package calls the address of a URI such as tcp://*:8050.
+// Address returns the address of a URI such as tcp://*:8050 in the format of the net package.
 func Address(uri string) (string, error) {
 	address, isTCP := strings.CutPrefix(uri, "tcp://")
 	if !isTCP {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxListed bounds what a short text may stand for.
+// maxListed limits how many items a list may expand to.
 const maxListed = 1 << 16
 
 var (
@@ -33,7 +33,7 @@ func ExpandHosts(list string) ([]string, error) {
 	}
 }
 
-// wordEnd is where the first comma stands that is not in brackets.
+// wordEnd is the position of the first comma that is not in brackets.
 func wordEnd(list string) int {
 	inside := false
 	for i, c := range list {
@@ -67,7 +67,7 @@ func expandWord(word string) ([]string, error) {
 		if err != nil {
 			return nil, errHosts
 		}
-		width := len(strings.SplitN(part, "-", 2)[0]) // 08-11 keeps its zeros
+		width := len(strings.SplitN(part, "-", 2)[0]) // 08-11 keeps its leading zeros
 		for n := first; n <= last; n++ {
 			hosts = append(hosts, fmt.Sprintf("%s%0*d%s", prefix, width, n, suffix))
 		}
@@ -75,7 +75,7 @@ func expandWord(word string) ([]string, error) {
 	return hosts, nil
 }
 
-// CountIDs returns how many numbers a list such as 0-3,7 holds.
+// CountIDs returns how many numbers a list such as 0-3,7 contains.
 func CountIDs(list string) (int, error) {
 	seen := map[int]bool{}
 	for part := range strings.SplitSeq(list, ",") {
@@ -90,7 +90,7 @@ func CountIDs(list string) (int, error) {
 	return len(seen), nil
 }
 
-// bounds reads 3 or 0-3.
+// bounds parses 3 or 0-3.
 func bounds(part string) (first, last int, err error) {
 	from, to, isRange := strings.Cut(part, "-")
 	if !isRange {
@@ -104,7 +104,7 @@ func bounds(part string) (first, last int, err error) {
 	return first, last, nil
 }
 
-// JoinIDs writes numbers, which are in order, the short way: 0-3,7.
+// JoinIDs formats sorted numbers as a list: 0-3,7.
 func JoinIDs(ids []int) string {
 	var parts []string
 	for i := 0; i < len(ids); {
@@ -122,7 +122,7 @@ func JoinIDs(ids []int) string {
 	return strings.Join(parts, ",")
 }
 
-// JoinHosts writes hosts the short way, if they differ in a number at their end only: demo-[0-3,7].
+// JoinHosts formats hosts as a list, if they differ only in a number at their end: demo-[0-3,7].
 func JoinHosts(hosts []string) string {
 	if len(hosts) < 2 {
 		return strings.Join(hosts, "")

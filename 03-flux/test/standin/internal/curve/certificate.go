@@ -1,6 +1,6 @@
-// Package curve reads the certificate that the brokers of one cluster share, refuses what a Flux broker refuses
-// of it, and has both ends of a connection prove that they hold it. Real brokers speak CurveZMQ, which
-// encrypts too; the stand-in does not.
+// Package curve reads the certificate that the brokers of one cluster share, and rejects what a Flux broker rejects.
+// Both ends of a connection prove with it that they have the certificate. Real brokers use CurveZMQ, which also
+// encrypts; the stand-in does not.
 package curve
 
 import (
@@ -15,20 +15,20 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// keySize is that of a key of X25519; in Z85 it is written in 40 characters.
+// keySize is the size of an X25519 key; in Z85 it has 40 characters.
 const keySize = 32
 
-// Certificate is a pair of keys that belong together.
+// Certificate is a key pair.
 type Certificate struct {
-	// Name is what rank 0 authorizes others by; it cannot do without.
+	// Name is what rank 0 authorizes others by. It is required.
 	Name   string
 	secret *ecdh.PrivateKey
 }
 
-// errInvalid is all that a broker has to say of what is in the file.
+// errInvalid is the only error that a broker reports about the content of the file.
 const errInvalid = words.Error("Invalid argument")
 
-// Load reads a certificate from a file that nobody else may read.
+// Load reads a certificate from a file that other users must not be able to read.
 func Load(path string) (*Certificate, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -53,10 +53,10 @@ func Load(path string) (*Certificate, error) {
 	return c, nil
 }
 
-// entryPattern is a line of a section: key = "value", with the characters that a broker allows in either.
+// entryPattern is a line of a section: key = "value", with the characters that a broker accepts in both.
 var entryPattern = regexp.MustCompile(`^([A-Za-z0-9.-]+)\s*=\s*"([A-Za-z0-9 \t.:+=^!/*?&<>()\[\]{}@%$#-]*)"$`)
 
-// parse reads the sections metadata and curve. Their names begin a line, their entries are indented.
+// parse reads the sections metadata and curve. Their names begin a line, and their entries are indented.
 func parse(text []byte) (*Certificate, error) {
 	sections := map[string]map[string]string{"metadata": {}, "curve": {}}
 	var section map[string]string
@@ -82,7 +82,7 @@ func parse(text []byte) (*Certificate, error) {
 	return newCertificate(sections["metadata"]["name"], sections["curve"])
 }
 
-// newCertificate checks that the two keys are there, alone, and a pair.
+// newCertificate checks that there are exactly two keys, and that they are a pair.
 func newCertificate(name string, keys map[string]string) (*Certificate, error) {
 	if len(keys) != 2 {
 		return nil, errInvalid
@@ -105,7 +105,7 @@ func newCertificate(name string, keys map[string]string) (*Certificate, error) {
 // alphabet is that of Z85: five characters for four bytes.
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
-// decodeZ85 reads a key.
+// decodeZ85 decodes a key.
 func decodeZ85(text string) ([]byte, error) {
 	if len(text) != keySize/4*5 {
 		return nil, errInvalid

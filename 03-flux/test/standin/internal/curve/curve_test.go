@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The key pairs of flux-core's own tests, src/common/libzmqutil/test/cert.c: what libsodium made.
+// The key pairs of flux-core's own tests, src/common/libzmqutil/test/cert.c, which libsodium created.
 var published = []struct{ public, secret string }{
 	{"8)TKx/<plQR>gO0.HCH/AsS3n[QeKMOy@}$)=GVu", "225YW{2q$:dqH]7cCbZW4a-}5Al/)0vkb>cE)o}Z"},
 	{"FYFE.@650VuUqRGygAtG.RC$A<cid63q(WEnR+&y", "^Oto<5V$^d/V}kj6^Q[LRwdgAY5K3gE{gN2+1ox)"},
@@ -28,7 +28,7 @@ func newCertificateFor(t *testing.T) *Certificate {
 	return &Certificate{Name: "demo", secret: secret}
 }
 
-// prove has two ends prove themselves to each other.
+// prove runs Prove at two ends of a connection.
 func prove(t *testing.T, caller, called *Certificate) (callerErr, calledErr error) {
 	t.Helper()
 	here, there := pipe(t)
@@ -43,7 +43,7 @@ func prove(t *testing.T, caller, called *Certificate) (callerErr, calledErr erro
 	return callerErr, <-done
 }
 
-// pipe is a connection; one of net.Pipe would block where both ends write.
+// pipe is a connection. One of net.Pipe would block if both ends write.
 func pipe(t *testing.T) (here, there net.Conn) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// Who knows the public key only, and says again what it hears, proves nothing.
+// A peer that knows only the public key, and echoes what it receives, cannot prove anything.
 func TestEchoIsNoProof(t *testing.T) {
 	here, there := pipe(t)
 	go func() { _, _ = io.Copy(there, there) }()
@@ -82,7 +82,7 @@ func TestEchoIsNoProof(t *testing.T) {
 	}
 }
 
-// Who says nothing is not waited for.
+// Prove does not wait for a peer that sends nothing.
 func TestSilence(t *testing.T) {
 	here, _ := pipe(t)
 	if err := newCertificateFor(t).Prove(here, Called, time.Now().Add(-patience)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -90,7 +90,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// load reads a certificate of two keys.
+// load reads a certificate with two keys.
 func load(t *testing.T, public, secret string) (*Certificate, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "curve.cert")
@@ -109,7 +109,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("pair %d: got %+v, %v", i, certificate, err)
 		}
 		if _, err := load(t, published[(i+1)%3].public, pair.secret); err == nil {
-			t.Errorf("pair %d with the public key of another was taken", i)
+			t.Errorf("pair %d with the public key of another was accepted", i)
 		}
 	}
 }

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// ErrOther means that the other end holds another certificate, or none.
+// ErrOther means that the other end has another certificate, or none.
 var ErrOther = errors.New("the other end does not hold this certificate")
 
 const (
 	nonceSize = 32
-	// patience is how long the other end has for its part.
+	// patience is how long the other end may take.
 	patience = 5 * time.Second
 )
 
-// Who says which end of a connection proves; the two must differ, or an echo would pass for a proof.
+// Who is the end of a connection that proves. The two ends must differ, or an echo would be a valid proof.
 type Who string
 
 // The two ends of a connection.
@@ -30,8 +30,9 @@ const (
 	Called Who = "called"
 )
 
-// Prove exchanges proofs over a new connection: each end sends its public key and a fresh nonce, and then
-// the HMAC, keyed by what X25519 makes of its secret key and the other's public key, of both nonces. now is when.
+// Prove exchanges proofs over a new connection. Each end sends its public key and a new nonce. Then it sends the HMAC
+// of both nonces; its key is the X25519 result of its secret key and the other end's public key. now is the current
+// time.
 func (c *Certificate) Prove(conn net.Conn, self Who, now time.Time) error {
 	if err := conn.SetDeadline(now.Add(patience)); err != nil {
 		return fmt.Errorf("limiting the time for a proof: %w", err)
@@ -62,7 +63,7 @@ func (c *Certificate) Prove(conn net.Conn, self Who, now time.Time) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// agree returns the secret shared with who has the secret key to a public one. Only one pair is authorized.
+// agree returns the secret that this end shares with the owner of a public key. Only one pair is authorized.
 func (c *Certificate) agree(public []byte) ([]byte, error) {
 	theirs, err := ecdh.X25519().NewPublicKey(public)
 	if err != nil || !theirs.Equal(c.secret.PublicKey()) {
@@ -83,7 +84,7 @@ func sign(key []byte, who Who, own, other []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// exchange sends and receives as much.
+// exchange sends and receives the same number of bytes.
 func exchange(conn net.Conn, out []byte) ([]byte, error) {
 	if _, err := conn.Write(out); err != nil {
 		return nil, fmt.Errorf("proving: %w", err)

@@ -7,17 +7,17 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// rule says when an attribute may be set.
+// rule defines when an attribute may be set.
 type rule int
 
 const (
 	always  rule = iota
-	once         // a second -S of the same name is refused
+	once         // a second -S of the same name is rejected
 	ownOnly      // the broker sets it itself
 )
 
-// rules are those of a broker's attributes that make sense for the stand-in. It acts on the first group, of the
-// second it takes note, and any other it refuses, as a broker refuses what it has never heard of.
+// rules are those of the broker attributes that make sense for the stand-in. It uses the first group, and ignores the
+// second. It rejects all others, as a broker rejects unknown attributes.
 var rules = map[string]rule{
 	"hostname":                once,
 	"rundir":                  always,
@@ -46,10 +46,10 @@ var rules = map[string]rule{
 	"broker.pid": ownOnly,
 }
 
-// Attributes are a broker's settings, by name.
+// Attributes are the settings of a broker, by name.
 type Attributes map[string]string
 
-// setFromCommandLine sets one from NAME=VALUE.
+// setFromCommandLine sets an attribute from NAME=VALUE.
 func (a Attributes) setFromCommandLine(setting string) error {
 	name, value, _ := strings.Cut(setting, "=")
 	r, known := rules[name]
@@ -65,7 +65,7 @@ func (a Attributes) setFromCommandLine(setting string) error {
 	return nil
 }
 
-// Get returns the value of an attribute, for a client; it fails as a lookup of a file does.
+// Get returns the value of an attribute for a client. The error for an unknown one is that of a missing file.
 func (a Attributes) Get(name string) (string, error) {
 	value, isSet := a[name]
 	if !isSet {

@@ -13,10 +13,10 @@ import (
 	"example.com/workbook/03-flux/test/standin/internal/words"
 )
 
-// Options are what a broker is told.
+// Options are the options of a broker.
 type Options struct {
 	Attributes Attributes
-	// ConfigPath is that of broker.toml; empty: there is none.
+	// ConfigPath is the path of broker.toml; empty if there is none.
 	ConfigPath string
 	// Program is the initial program and its arguments.
 	Program  []string
@@ -24,25 +24,25 @@ type Options struct {
 	Log      Log
 }
 
-// Log is what of its messages a broker writes to its standard error.
+// Log defines which messages a broker writes to its standard error.
 type Log struct {
-	// Level is the least important one, in the numbers of syslog.
+	// Level is the highest level that is written, as a syslog number.
 	Level int
-	// Local is whether a follower writes any: otherwise the leader alone does.
+	// Local is set if a follower writes messages too: otherwise only the leader does.
 	Local bool
 }
 
-// Timing is what the leader alone is told, which is checked once it is known to be the leader.
+// Timing are the options of the leader. They are checked once the broker is known to be the leader.
 type Timing struct {
-	// Quorum is how many ranks make one.
+	// Quorum is the number of ranks that are the quorum.
 	Quorum int
-	// QuorumWarn is how often those that lack are named; 0: never.
+	// QuorumWarn is how often the missing ranks are logged; 0: never.
 	QuorumWarn time.Duration
-	// ShutdownTimeout is how long the leader waits for followers to end; negative: for ever.
+	// ShutdownTimeout is how long the leader waits for followers to end; negative: forever.
 	ShutdownTimeout time.Duration
 }
 
-// Parse reads the arguments after `flux broker`.
+// Parse parses the arguments after `flux broker`.
 func Parse(args []string) (*Options, error) {
 	o := &Options{Attributes: Attributes{}, Log: Log{Level: 3}}
 	flags := pflag.NewFlagSet("flux-broker", pflag.ContinueOnError)
@@ -85,7 +85,7 @@ func (o *Options) complete() (err error) {
 	return nil
 }
 
-// Timing reads the attributes of that kind, for an instance of so many ranks.
+// Timing reads the leader's attributes, for an instance of a number of ranks.
 func (o *Options) Timing(size int) (t Timing, err error) {
 	t.Quorum = size
 	if text, isSet := o.Attributes["broker.quorum"]; isSet {
@@ -101,7 +101,7 @@ func (o *Options) Timing(size int) (t Timing, err error) {
 	return t, err
 }
 
-// duration reads one that may be "none".
+// duration parses a duration that may be "none".
 func (o *Options) duration(name string, missing, none time.Duration) (time.Duration, error) {
 	switch text, isSet := o.Attributes[name]; {
 	case !isSet:
@@ -117,7 +117,7 @@ func (o *Options) duration(name string, missing, none time.Duration) (time.Durat
 	}
 }
 
-// ConnectTimeout is the attribute of that name, where it is set, else what the file says.
+// ConnectTimeout is the attribute of that name if it is set, or else the value in the file.
 func (o *Options) ConnectTimeout(file time.Duration) (time.Duration, error) {
 	return o.duration("tbon.connect_timeout", file, file)
 }

@@ -1,5 +1,5 @@
-// Package wire is what the processes of the stand-in say to each other: the brokers over TCP, `flux run` and its
-// broker over a socket in the file system.
+// Package wire defines the messages between the processes of the stand-in: between brokers over TCP, and between `flux
+// run` and its broker over a Unix socket.
 package wire
 
 import (
@@ -10,65 +10,65 @@ import (
 	"time"
 )
 
-// Type of a message.
+// Type is the type of a message.
 type Type int
 
 // Messages from a follower to the leader.
 const (
-	// Hello is the first: Rank, Cores.
+	// Hello is the first message: Rank, Cores.
 	Hello Type = iota + 1
-	// Online says that it is ready for tasks.
+	// Online reports that the rank is ready for tasks.
 	Online
-	// Goodbye is the last of a follower that means to end.
+	// Goodbye is the last message of a follower that is ending.
 	Goodbye
-	// Output is of one of the tasks: Job, Stream, Data.
+	// Output is the output of one of the tasks: Job, Stream, Data.
 	Output
-	// Exit ends a task: Job, Task, Code; Signal if one killed it, Text if it could not be started.
+	// Exit reports the end of a task: Job, Task, Code; Signal if one killed it, Text if it could not be started.
 	Exit
 )
 
 // Messages from the leader to a follower.
 const (
-	// Welcome answers Hello.
+	// Welcome is the response to Hello.
 	Welcome Type = iota + 11
-	// Start has the follower run Tasks of Job: Work.
+	// Start requests a follower to run Tasks of Job: Work.
 	Start
-	// Signal is for all tasks of Job: Signal.
+	// Signal is a signal for all tasks of Job: Signal.
 	Signal
-	// Shutdown ends the follower.
+	// Shutdown requests the follower to end.
 	Shutdown
 )
 
-// Messages between a client and its broker, on the same machine. A client sends Run, then Signal; or Get or List.
-// The broker sends Output and Note, and Done or Value last.
+// Messages between a client and its broker, on the same machine. A client sends Run, then Signal; or Get or List. The
+// broker sends Output and Note, and at the end Done or Value.
 const (
-	// Run asks for a job: Work.
+	// Run requests a job: Work.
 	Run Type = iota + 21
-	// Get asks for the attribute Text.
+	// Get requests the attribute Text.
 	Get
-	// List asks for a table of the resources.
+	// List requests a table of the resources.
 	List
 	// Note is a line for the client's standard error: Text.
 	Note
-	// Done ends a job: Code.
+	// Done reports the end of a job: Code.
 	Done
-	// Value answers Get and List: Text; with a Code it is what is wrong.
+	// Value is the response to Get and List: Text; with a Code, Text is an error.
 	Value
 )
 
 // Work is what a task runs.
 type Work struct {
 	Args []string
-	// Env and Dir are those of the client that asked for the job.
+	// Env and Dir are those of the client that requested the job.
 	Env []string
 	Dir string
-	// Nodes and Tasks are the sizes of the job; Nodes 0: as few as will do.
+	// Nodes and Tasks are the sizes of the job; Nodes 0: as few as possible.
 	Nodes, Tasks int
-	// ExitTimeout is how long the others may run on after the first task has ended; 0: for ever.
+	// ExitTimeout is how long the other tasks may run after the first one has ended; 0: forever.
 	ExitTimeout time.Duration
 }
 
-// Stream is one of a task's two.
+// Stream is one of the two streams of a task.
 type Stream int
 
 // The streams of a task.
@@ -77,7 +77,7 @@ const (
 	Stderr Stream = 2
 )
 
-// Message is all of the above; Type says which fields mean something.
+// Message is any of these messages; Type defines which fields are used.
 type Message struct {
 	Type   Type
 	Rank   int
@@ -93,7 +93,7 @@ type Message struct {
 	Work   *Work
 }
 
-// Conn sends and receives messages. Send may be called from everywhere, Receive from one place.
+// Conn sends and receives messages. Send may be called concurrently, Receive from one goroutine only.
 type Conn struct {
 	conn    net.Conn
 	mu      sync.Mutex
@@ -101,12 +101,12 @@ type Conn struct {
 	decoder *gob.Decoder
 }
 
-// New makes a connection one of messages.
+// New returns a Conn for a connection.
 func New(conn net.Conn) *Conn {
 	return &Conn{conn: conn, encoder: gob.NewEncoder(conn), decoder: gob.NewDecoder(conn)}
 }
 
-// Send sends a message, and waits until the system has taken it.
+// Send sends a message, and waits until the system has accepted it.
 func (c *Conn) Send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,5 +120,5 @@ func (c *Conn) Receive() (Message, error) {
 	return m, err
 }
 
-// Close ends the connection; who waits on it is told.
+// Close closes the connection; a waiting Receive returns an error.
 func (c *Conn) Close() error { return c.conn.Close() }

@@ -1,4 +1,5 @@
-// Package words lets errors speak as a Flux broker's do, which begin with a capital where the C library does.
+// Package words creates errors with the texts of a Flux broker, which begin with a capital letter if the C library's
+// do.
 package words
 
 import (
@@ -8,16 +9,16 @@ import (
 	"syscall"
 )
 
-// Error is an error in a broker's words.
+// Error is an error with the text of a broker's.
 type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// Errorf makes an error in a broker's words.
+// Errorf formats an error with the text of a broker's.
 func Errorf(format string, args ...any) error { return Error(fmt.Sprintf(format, args...)) }
 
-// System returns what the C library would say of an error of the system: "Permission denied", without the call and
-// the file that Go names.
+// System returns the text of the C library for a system error: "Permission denied", without the call and the file that
+// Go adds.
 func System(err error) error {
 	if number, isNumber := errors.AsType[syscall.Errno](err); isNumber {
 		text := number.Error()
@@ -26,7 +27,7 @@ func System(err error) error {
 	return err
 }
 
-// Signal is what the C library calls a signal: "Segmentation fault".
+// Signal returns the C library's name of a signal: "Segmentation fault".
 func Signal(s syscall.Signal) string {
 	text := s.String()
 	return strings.ToUpper(text[:1]) + text[1:]

@@ -20,13 +20,13 @@ import (
 	"example.com/workbook/shared/audit"
 )
 
-var _ = Describe("Rights:", func() {
-	It("the operator's roles hold none that it does not use, and lack none that it uses", func(ctx SpecContext) {
-		env.ExpectExactRights(ctx, derived, func() {
-			w := alone(ctx)
+var _ = Describe("Permissions:", func() {
+	It("the operator's roles have none that it does not use, and lack none that it uses", Serial, func(ctx SpecContext) {
+		env.ExpectExactPermissions(ctx, derived, func() {
+			w := newTestEnv(ctx)
 			flux := w.create("whole", v1alpha1.FluxSpec{Command: sh("sleep 600"), Size: 2, ActiveDeadlineSeconds: new(int64(600))})
 			w.running(flux)
-			// Someone takes the Service for something else.
+			// Another client changes the Service.
 			service := serviceOf(flux)
 			until(w, service, func(g Gomega, s *corev1.Service) {
 				s.Spec.PublishNotReadyAddresses = false
@@ -55,19 +55,27 @@ var _ = Describe("Rights:", func() {
 	})
 
 	It("the certificate is in no event, log or object but its Secret", func(ctx SpecContext) {
-		w := alone(ctx)
-		flux := w.create("secretive", v1alpha1.FluxSpec{Command: sh("exit 3"), Size: 2, Broker: &v1alpha1.Broker{LogLevel: new(int32(7))}})
-		w.begin(flux)
-		w.endLeader(flux, 3, "")
-		w.failed(flux, v1alpha1.ReasonCommandFailed)
+		w := newTestEnv(ctx)
+		flux := w.create("secretive", v1alpha1.FluxSpec{Command: sh("sleep 600"), Size: 2, Broker: &v1alpha1.Broker{LogLevel: new(int32(7))}})
+		w.running(flux)
+		var texts string
+		// This is before the end, because the Job controller then deletes the running pods.
+		if env.Cluster.RunsContainers() {
+			for _, pod := range w.all(flux) {
+				texts += w.log(pod)
+			}
+		}
+		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.ActiveDeadlineSeconds = new(int64(1)) })
+		w.failed(flux, v1alpha1.ReasonDeadlineExceeded)
 		secret := secretOf(flux)
 		w.there(secret)
 		keys := keysOf(string(secret.Data[broker.CertificateFile]))
 		Expect(keys).To(HaveLen(2))
 		Expect(secret.Immutable).To(HaveValue(BeTrue()))
 
-		texts, err := env.Operator.Logs(ctx)
+		log, err := env.Operator.Logs(ctx)
 		Expect(err).NotTo(HaveOccurred())
+		texts += log
 		for _, list := range []client.ObjectList{
 			&v1alpha1.FluxList{}, &v1alpha1.FluxSetupList{}, &batchv1.JobList{}, &corev1.PodList{},
 			&corev1.ConfigMapList{}, &corev1.ServiceList{}, &eventsv1.EventList{},
@@ -77,19 +85,14 @@ var _ = Describe("Rights:", func() {
 			Expect(err).NotTo(HaveOccurred())
 			texts += string(text)
 		}
-		if env.Cluster.RunsContainers() {
-			for _, pod := range w.all(flux) {
-				texts += w.log(pod)
-			}
-		}
 		for _, key := range keys {
-			// Not by a matcher, which would print it.
-			Expect(strings.Contains(texts, key)).To(BeFalse(), "a key is where it should not be")
+			// A matcher would print the key.
+			Expect(strings.Contains(texts, key)).To(BeFalse(), "a key is outside of its Secret")
 		}
 	})
 
-	It("users may write Fluxes, and only look at FluxSetups", func(ctx SpecContext) {
-		w := alone(ctx)
+	It("users may write Fluxes, and only read FluxSetups", func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		for _, role := range []string{"flux-operator-flux-editor-role", "flux-operator-fluxsetup-viewer-role"} {
 			binding := &rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: role},
@@ -103,8 +106,8 @@ var _ = Describe("Rights:", func() {
 		user, err := client.New(config, client.Options{Scheme: env.Client.Scheme()})
 		Expect(err).NotTo(HaveOccurred())
 
-		flux := &v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "theirs"}, Spec: v1alpha1.FluxSpec{Image: brokerImage, Command: sh("exit 0")}}
-		// The authorizer may hear of the binding a moment later.
+		flux := &v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "theirs"}, Spec: v1alpha1.FluxSpec{Image: env.Prepared, Command: sh("exit 0")}}
+		// The authorizer may observe the binding a moment later.
 		Eventually(func() error { return user.Create(ctx, flux) }).Should(Succeed())
 		until(w, setupOf(flux), func(g Gomega, setup *v1alpha1.FluxSetup) {
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(setup), setup)).To(Succeed())
@@ -114,11 +117,11 @@ var _ = Describe("Rights:", func() {
 		setup.Spec.Suspend = true
 		Expect(apierrors.IsForbidden(user.Update(ctx, setup))).To(BeTrue())
 		Expect(apierrors.IsForbidden(user.Delete(ctx, setup))).To(BeTrue())
-		Expect(apierrors.IsForbidden(user.Create(ctx, handMade(metav1.ObjectMeta{Namespace: w.namespace, Name: "mine"})))).To(BeTrue())
+		Expect(apierrors.IsForbidden(user.Create(ctx, unownedSetup(metav1.ObjectMeta{Namespace: w.namespace, Name: "mine"})))).To(BeTrue())
 	})
 })
 
-// keysOf are the values of a certificate's lines that end with key = "…".
+// keysOf are the values of the lines of a certificate that have a name ending with -key.
 func keysOf(certificate string) []string {
 	var keys []string
 	for line := range strings.Lines(certificate) {
@@ -130,13 +133,14 @@ func keysOf(certificate string) []string {
 	return keys
 }
 
-// derived are rights that no request is named after, and what they are for.
+// derived are permissions that no request shows, and what they are for.
 var derived = map[string]string{
-	"create flux-framework.org/fluxsetups":            "an apply that creates is a patch in the log, and needs both",
+	"delete flux-framework.org/fluxsetups":            "owner references that another client has emptied are restored",
 	"update flux-framework.org/fluxes/finalizers":     "blockOwnerDeletion in the owner references",
 	"update flux-framework.org/fluxsetups/finalizers": "blockOwnerDeletion in the owner references",
 	"update batch/jobs/finalizers":                    "blockOwnerDeletion in the owner references",
+	"create flux-framework.org/fluxsetups":            "an apply that creates is a patch in the log, and needs both",
 	"create /services":                                "an apply that creates is a patch in the log, and needs both",
-	"patch events.k8s.io/events":                      "an Event that comes again within minutes is counted up",
-	"patch /events":                                   "an Event of leader election that comes again is, too",
+	"patch events.k8s.io/events":                      "an Event that recurs within minutes is updated",
+	"patch /events":                                   "an Event of leader election that recurs is updated too",
 }

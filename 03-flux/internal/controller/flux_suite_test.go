@@ -15,24 +15,24 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// fluxWorld is a world with one Flux, "job", and the Flux controller. The test plays the FluxSetup controller: it
-// writes what that would write.
-type fluxWorld struct {
-	*world
+// fluxTestEnv is a testEnv with one Flux, "job", and the Flux controller. The test simulates the FluxSetup controller:
+// it writes what that controller would write.
+type fluxTestEnv struct {
+	*testEnv
 	reconciler *FluxReconciler
-	// statusWrites and setupWrites are what the Flux controller has sent since the start.
+	// statusWrites and setupWrites count the writes of the Flux controller since the start.
 	statusWrites, setupWrites int
 }
 
-func newFluxWorld(t *testing.T) *fluxWorld {
+func newFluxTestEnv(t *testing.T) *fluxTestEnv {
 	t.Helper()
-	w := &fluxWorld{world: newWorld(t)}
+	w := &fluxTestEnv{testEnv: newTestEnv(t)}
 	w.use(w.counting(interceptor.Funcs{}))
 	return w
 }
 
-// counting is a client that counts what is written, and otherwise does as it is told.
-func (w *fluxWorld) counting(funcs interceptor.Funcs) client.Client {
+// counting is a client that counts writes, and otherwise behaves as funcs define.
+func (w *fluxTestEnv) counting(funcs interceptor.Funcs) client.Client {
 	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
 	w.Expect(err).NotTo(HaveOccurred())
 	funcs.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -45,13 +45,19 @@ func (w *fluxWorld) counting(funcs interceptor.Funcs) client.Client {
 			return c.Apply(ctx, obj, opts...)
 		}
 	}
+	if funcs.Create == nil {
+		funcs.Create = func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			w.setupWrites++
+			return c.Create(ctx, obj, opts...)
+		}
+	}
 	return interceptor.NewClient(withWatch, funcs)
 }
 
-// freeze gives the test a reconciler whose cache hears of nothing any more.
-func (w *fluxWorld) freeze() { w.freezeOnly(true, true) }
+// freezeCache gives the test a reconciler whose cache no longer changes.
+func (w *fluxTestEnv) freezeCache() { w.freezeCacheOf(true, true) }
 
-func (w *fluxWorld) freezeOnly(fluxes, setups bool) {
+func (w *fluxTestEnv) freezeCacheOf(fluxes, setups bool) {
 	var flux v1alpha1.Flux
 	var setup v1alpha1.FluxSetup
 	noFlux := w.client.Get(w.ctx, w.key("job"), &flux)
@@ -75,11 +81,11 @@ func (w *fluxWorld) freezeOnly(fluxes, setups bool) {
 	}))
 }
 
-// thaw gives the test a reconciler whose cache is up to date.
-func (w *fluxWorld) thaw() { w.use(w.counting(interceptor.Funcs{})) }
+// unfreezeCache gives the test a reconciler whose cache is up to date.
+func (w *fluxTestEnv) unfreezeCache() { w.use(w.counting(interceptor.Funcs{})) }
 
-// use gives the test a new reconciler, which remembers nothing and whose cache is c.
-func (w *fluxWorld) use(c client.Client) {
+// use gives the test a new reconciler with empty memory, whose cache is c.
+func (w *fluxTestEnv) use(c client.Client) {
 	w.reconciler = NewFluxReconciler(c, w.client, w.events, w.clock)
 }
 
@@ -104,7 +110,7 @@ func withTTL(seconds int32) func(*v1alpha1.FluxSpec) {
 }
 
 // create creates the Flux and reconciles once.
-func (w *fluxWorld) create(change ...func(*v1alpha1.FluxSpec)) *v1alpha1.Flux {
+func (w *fluxTestEnv) create(change ...func(*v1alpha1.FluxSpec)) *v1alpha1.Flux {
 	flux := &v1alpha1.Flux{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec(change...)}
 	w.Expect(w.client.Create(w.ctx, flux)).To(Succeed())
 	w.reconcile()
@@ -112,7 +118,7 @@ func (w *fluxWorld) create(change ...func(*v1alpha1.FluxSpec)) *v1alpha1.Flux {
 }
 
 // change changes the spec of the Flux and reconciles once.
-func (w *fluxWorld) change(change func(*v1alpha1.FluxSpec)) *v1alpha1.Flux {
+func (w *fluxTestEnv) change(change func(*v1alpha1.FluxSpec)) *v1alpha1.Flux {
 	flux := w.flux()
 	change(&flux.Spec)
 	w.Expect(w.client.Update(w.ctx, flux)).To(Succeed())
@@ -120,30 +126,30 @@ func (w *fluxWorld) change(change func(*v1alpha1.FluxSpec)) *v1alpha1.Flux {
 	return w.flux()
 }
 
-func (w *fluxWorld) tryReconcile() (ctrl.Result, error) {
+func (w *fluxTestEnv) tryReconcile() (ctrl.Result, error) {
 	return w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: w.key("job")})
 }
 
-func (w *fluxWorld) reconcile() ctrl.Result {
+func (w *fluxTestEnv) reconcile() ctrl.Result {
 	result, err := w.tryReconcile()
 	w.Expect(err).NotTo(HaveOccurred())
 	return result
 }
 
-func (w *fluxWorld) flux() *v1alpha1.Flux {
+func (w *fluxTestEnv) flux() *v1alpha1.Flux {
 	var flux v1alpha1.Flux
 	w.Expect(w.client.Get(w.ctx, w.key("job"), &flux)).To(Succeed())
 	return &flux
 }
 
-func (w *fluxWorld) setup() *v1alpha1.FluxSetup {
+func (w *fluxTestEnv) setup() *v1alpha1.FluxSetup {
 	var setup v1alpha1.FluxSetup
 	w.Expect(w.client.Get(w.ctx, w.key("job"), &setup)).To(Succeed())
 	return &setup
 }
 
-// launch is the FluxSetup controller's record of the present attempt. It is written under its own name.
-func (w *fluxWorld) launch() {
+// launch simulates the FluxSetup controller, which records the launch of the current attempt under its own field owner.
+func (w *fluxTestEnv) launch() {
 	setup := w.setup()
 	setup.Spec.Launch = &v1alpha1.Launch{
 		Attempt: setup.Spec.Attempt, Time: metav1.NewTime(w.clock.Now()),
@@ -151,21 +157,21 @@ func (w *fluxWorld) launch() {
 	w.Expect(w.client.Update(w.ctx, setup, client.FieldOwner("fluxsetup-launch"))).To(Succeed())
 }
 
-// say writes the FluxSetup's status for the present attempt, and reconciles the Flux once.
-func (w *fluxWorld) say(change func(*v1alpha1.FluxSetupStatus)) ctrl.Result {
-	w.whisper(change)
+// report writes the FluxSetup's status for the current attempt, and reconciles the Flux once.
+func (w *fluxTestEnv) report(change func(*v1alpha1.FluxSetupStatus)) ctrl.Result {
+	w.reportOnly(change)
 	return w.reconcile()
 }
 
-// sayAndRestart writes how the present attempt failed, and lets the back-off pass before the Flux is reconciled.
-func (w *fluxWorld) sayAndRestart(change func(*v1alpha1.FluxSetupStatus)) {
-	w.whisper(change)
+// reportAndRestart reports the failure of the current attempt, and reconciles the Flux after the back-off.
+func (w *fluxTestEnv) reportAndRestart(change func(*v1alpha1.FluxSetupStatus)) {
+	w.reportOnly(change)
 	w.clock.Step(maxBackOff)
 	w.reconcile()
 }
 
-// whisper writes the FluxSetup's status, and triggers no reconciliation.
-func (w *fluxWorld) whisper(change func(*v1alpha1.FluxSetupStatus)) {
+// reportOnly writes the FluxSetup's status without a reconciliation.
+func (w *fluxTestEnv) reportOnly(change func(*v1alpha1.FluxSetupStatus)) {
 	setup := w.setup()
 	if setup.Status.Attempt != setup.Spec.Attempt {
 		setup.Status = v1alpha1.FluxSetupStatus{Attempt: setup.Spec.Attempt}
@@ -178,7 +184,7 @@ func (w *fluxWorld) whisper(change func(*v1alpha1.FluxSetupStatus)) {
 	w.Expect(w.client.Status().Update(w.ctx, setup)).To(Succeed())
 }
 
-func saysThat(status *v1alpha1.FluxSetupStatus, kind string, value bool, reason, message string) {
+func setSetupCondition(status *v1alpha1.FluxSetupStatus, kind string, value bool, reason, message string) {
 	condition := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	if value {
 		condition.Status = metav1.ConditionTrue
@@ -186,58 +192,58 @@ func saysThat(status *v1alpha1.FluxSetupStatus, kind string, value bool, reason,
 	apimeta.SetStatusCondition(&status.Conditions, condition)
 }
 
-func saysConfigured(status *v1alpha1.FluxSetupStatus) {
-	saysThat(status, v1alpha1.ConditionAccepted, true, v1alpha1.ReasonOwned, "it belongs to its Flux")
-	saysThat(status, v1alpha1.ConditionConfigured, true, v1alpha1.ReasonConfigured, "all is there")
-	saysThat(status, v1alpha1.ConditionQuorumReached, false, v1alpha1.ReasonStarting, "brokers are to come")
+func setConfigured(status *v1alpha1.FluxSetupStatus) {
+	setSetupCondition(status, v1alpha1.ConditionAccepted, true, v1alpha1.ReasonOwned, "it belongs to its Flux")
+	setSetupCondition(status, v1alpha1.ConditionConfigured, true, v1alpha1.ReasonConfigured, "all is there")
+	setSetupCondition(status, v1alpha1.ConditionQuorumReached, false, v1alpha1.ReasonStarting, "brokers are to come")
 }
 
-func saysRunning(status *v1alpha1.FluxSetupStatus) {
-	saysConfigured(status)
+func setRunning(status *v1alpha1.FluxSetupStatus) {
+	setConfigured(status)
 	status.ReadyRanks, status.LeaderPod = 4, "job-0-abcde"
-	saysThat(status, v1alpha1.ConditionQuorumReached, true, v1alpha1.ReasonQuorumReached, "all have joined")
+	setSetupCondition(status, v1alpha1.ConditionQuorumReached, true, v1alpha1.ReasonQuorumReached, "all have joined")
 }
 
-func saysSucceeded(status *v1alpha1.FluxSetupStatus) {
-	saysRunning(status)
+func setSucceeded(status *v1alpha1.FluxSetupStatus) {
+	setRunning(status)
 	status.ExitCode = new(int32(0))
-	saysThat(status, v1alpha1.ConditionComplete, true, v1alpha1.ReasonCommandSucceeded, "")
+	setSetupCondition(status, v1alpha1.ConditionComplete, true, v1alpha1.ReasonCommandSucceeded, "")
 }
 
-func saysFailed(reason, message string, exitCode *int32) func(*v1alpha1.FluxSetupStatus) {
+func setFailed(reason, message string, exitCode *int32) func(*v1alpha1.FluxSetupStatus) {
 	return func(status *v1alpha1.FluxSetupStatus) {
-		saysConfigured(status)
+		setConfigured(status)
 		status.ExitCode = exitCode
-		saysThat(status, v1alpha1.ConditionFailed, true, reason, message)
+		setSetupCondition(status, v1alpha1.ConditionFailed, true, reason, message)
 	}
 }
 
-var saysCommandFailed = saysFailed(v1alpha1.ReasonCommandFailed, "the command ended with 3", new(int32(3)))
+var setCommandFailed = setFailed(v1alpha1.ReasonCommandFailed, "the command ended with 3", new(int32(3)))
 
-func saysSuspending(status *v1alpha1.FluxSetupStatus) {
-	saysThat(status, v1alpha1.ConditionConfigured, false, v1alpha1.ReasonSuspending, "pods are to end")
+func setSuspending(status *v1alpha1.FluxSetupStatus) {
+	setSetupCondition(status, v1alpha1.ConditionConfigured, false, v1alpha1.ReasonSuspending, "pods are to end")
 }
 
-func saysNothingLeft(status *v1alpha1.FluxSetupStatus) {
+func setCleared(status *v1alpha1.FluxSetupStatus) {
 	status.ReadyRanks, status.LeaderPod = 0, ""
-	saysThat(status, v1alpha1.ConditionConfigured, false, v1alpha1.ReasonSuspended, "nothing is left")
+	setSetupCondition(status, v1alpha1.ConditionConfigured, false, v1alpha1.ReasonSuspended, "nothing is left")
 }
 
-// start creates the Flux and lets it come to run.
-func (w *fluxWorld) start(change ...func(*v1alpha1.FluxSpec)) {
+// start creates the Flux and brings it to its quorum.
+func (w *fluxTestEnv) start(change ...func(*v1alpha1.FluxSpec)) {
 	w.create(change...)
 	w.begin()
 }
 
-// begin is the present attempt, up to its quorum.
-func (w *fluxWorld) begin() {
+// begin brings the current attempt to its quorum.
+func (w *fluxTestEnv) begin() {
 	w.launch()
-	w.say(saysRunning)
+	w.report(setRunning)
 	w.expect(w.flux(), v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 }
 
-// expect asserts status and reason of a condition, and that it speaks of the present spec.
-func (w *fluxWorld) expect(flux *v1alpha1.Flux, kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+// expect asserts status and reason of a condition, and that it is of the current generation.
+func (w *fluxTestEnv) expect(flux *v1alpha1.Flux, kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	condition := conditionOf(flux.Status.Conditions, kind)
 	w.Expect(condition.Status).To(Equal(status), "%s: %s", kind, condition.Message)
 	w.Expect(condition.Reason).To(Equal(reason), "%s: %s", kind, condition.Message)
@@ -246,12 +252,11 @@ func (w *fluxWorld) expect(flux *v1alpha1.Flux, kind string, status metav1.Condi
 	return condition
 }
 
-// expectOver asserts that the Flux has ended in this way and in no other, and that nothing is said to be under
-// way.
-func (w *fluxWorld) expectOver(kind, reason string) *v1alpha1.Flux {
+// expectEnded asserts that the Flux has ended in this way only, and that no condition says that it is active.
+func (w *fluxTestEnv) expectEnded(kind, reason string) *v1alpha1.Flux {
 	flux := w.flux()
 	w.expect(flux, kind, metav1.ConditionTrue, reason)
-	w.Expect(flux.Status.Conditions).To(HaveLen(5), "of Complete and Failed there is one")
+	w.Expect(flux.Status.Conditions).To(HaveLen(5), "there is either Complete or Failed")
 	w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonFinished)
 	w.expect(flux, v1alpha1.ConditionRestarting, metav1.ConditionFalse, v1alpha1.ReasonNotRestarting)
 	w.Expect(flux.Status.CompletionTime).NotTo(BeNil())
@@ -259,8 +264,8 @@ func (w *fluxWorld) expectOver(kind, reason string) *v1alpha1.Flux {
 	return flux
 }
 
-// expectRest asserts that passes change nothing.
-func (w *fluxWorld) expectRest() {
+// expectSteadyState asserts that reconciliations change nothing.
+func (w *fluxTestEnv) expectSteadyState() {
 	before, setup := w.flux(), w.setup()
 	status, applied := w.statusWrites, w.setupWrites
 	w.recorded()
@@ -274,8 +279,8 @@ func (w *fluxWorld) expectRest() {
 	w.Expect(w.recorded()).To(BeEmpty())
 }
 
-// expectNoSetup asserts that there is no FluxSetup, and that passes make none.
-func (w *fluxWorld) expectNoSetup() {
+// expectNoSetup asserts that there is no FluxSetup, and that reconciliations create none.
+func (w *fluxTestEnv) expectNoSetup() {
 	w.reconcile()
 	var all v1alpha1.FluxSetupList
 	w.Expect(w.client.List(w.ctx, &all, client.InNamespace(w.namespace))).To(Succeed())

@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// signalled is where exit codes begin that stand for a signal.
+// signalled is the base of exit codes that stand for a signal.
 const signalled = 128
 
-// podEnd is how a broker's pod has ended, or that it is about to.
+// podEnd is how a broker's pod ended, or that it is terminating.
 type podEnd struct {
 	pod  string
 	uid  types.UID
@@ -25,47 +25,50 @@ type podEnd struct {
 	order int
 	// at is when it ended or was deleted, whichever came first.
 	at time.Time
-	// deleted is when its deletion was requested; zero if it was not, or had ended before.
+	// deleted is when its deletion was requested; zero if there was no such request before it ended.
 	deleted time.Time
 
-	// over: nothing more will be known. Otherwise the container still exists.
-	over bool
+	// ended: the end is final. Otherwise the container may still run.
+	ended bool
 	// exitCode is nil if the kubelet did not report one.
 	exitCode *int32
 	// unstarted: the container never ran.
 	unstarted bool
-	// cause is a reason of the kubelet's, such as OOMKilled or Evicted, and detail its message. output is the end of the
+	// cause is a reason from the kubelet, such as OOMKilled or Evicted, and detail its message. output is the end of the
 	// container's output.
 	cause, detail, output string
 }
 
-// endOfPod reads it from a pod: nil if it has not ended and is not being deleted. gone is set if the pod does not exist
-// any more: nothing will be added to it.
+// endOfPod reads the end from a pod: nil if the pod has not ended and is not being deleted. gone is set if the watch
+// has reported its deletion: then the end is final. The deletion event alone is not an end, because the watch also
+// reports it for a pod that loses our label. A pod that is really deleted has a deletionTimestamp first, because the
+// Job controller's finalizer keeps it.
 func endOfPod(pod *corev1.Pod, gone bool) *podEnd {
-	end := podEnd{pod: pod.Name, uid: pod.UID, rank: rankOf(pod), over: gone}
+	end := podEnd{pod: pod.Name, uid: pod.UID, rank: rankOf(pod)}
 	var finished time.Time
 	if status := brokerStatus(pod); status != nil && status.State.Terminated != nil {
 		finished = status.State.Terminated.FinishedAt.Time
 		end.read(status.State.Terminated)
 	}
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-		end.over = true
+		end.ended = true
 		end.cause = cmp.Or(pod.Status.Reason, end.cause)
 		end.detail = cmp.Or(strings.TrimSpace(pod.Status.Message), end.detail)
-		// The kubelet rejects a pod, or evicts it, as a whole.
+		// The kubelet rejects or evicts a pod as a whole, without a status of the container.
 		end.unstarted = end.unstarted || (brokerStatus(pod) == nil && pod.Status.Reason != "Evicted")
 	}
 	if finished.Unix() <= 0 {
 		finished = lastTransition(pod)
 	}
-	if pod.DeletionTimestamp == nil && !end.over {
+	if pod.DeletionTimestamp == nil && !end.ended {
 		return nil
 	}
+	end.ended = end.ended || gone
 	end.date(pod, finished)
 	return &end
 }
 
-// date decides when it began to end, and whether that was because of its deletion.
+// date sets when the end began, and whether the deletion caused it.
 func (e *podEnd) date(pod *corev1.Pod, finished time.Time) {
 	if pod.DeletionTimestamp == nil {
 		e.at = finished
@@ -77,30 +80,35 @@ func (e *podEnd) date(pod *corev1.Pod, finished time.Time) {
 	case e.exitCode == nil || !finished.Before(e.deleted):
 		e.at = e.deleted
 	case grace == 0 && *e.exitCode >= signalled:
-		// The kubelet is done with it, and has changed the time of the deletion: that was when it ended, or before.
+		// The kubelet is done with the pod and has set the grace period to 0, which changes deletionTimestamp: the
+		// deletion was requested when the pod ended, or before.
 		e.at, e.deleted = finished, finished
 	default:
 		e.at, e.deleted = finished, time.Time{}
 	}
 }
 
-// read copies how the container ended.
+// read copies the terminated state of the container.
 func (e *podEnd) read(terminated *corev1.ContainerStateTerminated) {
-	e.over, e.exitCode = true, new(terminated.ExitCode)
+	e.ended, e.exitCode = true, new(terminated.ExitCode)
 	e.cause, e.output = terminated.Reason, strings.TrimSpace(terminated.Message)
 	switch terminated.Reason {
 	case "Error", "Completed":
 		e.cause = ""
 	case "StartError", "ContainerCannotRun":
-		// A container that never ran has no output: the message is the runtime's.
+		// A container that never ran has no output: the message comes from the runtime.
 		e.unstarted, e.detail, e.output = true, e.output, ""
 	case "ContainerStatusUnknown":
-		// The kubelet has lost it, and makes up an exit code.
+		// The kubelet has lost the container, and sets an exit code of its own.
 		e.exitCode, e.detail, e.output = nil, e.output, ""
+	case "Unknown":
+		// The runtime lost the container when its node restarted, and sets an exit code of its own: 255 (containerd,
+		// internal/cri/server/helpers.go). The output that the kubelet has kept is the container's.
+		e.exitCode = nil
 	}
 }
 
-// lastTransition is when one of the pod's conditions changed last.
+// lastTransition is the last time at which one of the pod's conditions changed.
 func lastTransition(pod *corev1.Pod) time.Time {
 	last := pod.CreationTimestamp.Time
 	for _, condition := range pod.Status.Conditions {
@@ -111,23 +119,41 @@ func lastTransition(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// failed tells whether the broker did not end well.
+// succeeded reports whether the broker has ended with 0. e may be nil.
+func (e *podEnd) succeeded() bool {
+	return e != nil && e.ended && !e.failed()
+}
+
+// failed reports whether the broker did not end with 0.
 func (e *podEnd) failed() bool {
 	return e.exitCode == nil || *e.exitCode != 0
 }
 
-// endedLike tells whether both ended by themselves, with the same exit code. A signal comes from outside.
+// outlived reports whether another container still runs in the pod whose broker has ended.
+func outlived(end *podEnd, pods []corev1.Pod) bool {
+	for i := range pods {
+		if pods[i].UID == end.uid {
+			return slices.ContainsFunc(pods[i].Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+				return status.State.Terminated == nil
+			})
+		}
+	}
+	return false
+}
+
+// endedLike reports whether both ended by themselves with the same exit code. An exit code for a signal has a cause
+// outside of the container.
 func (e *podEnd) endedLike(other *podEnd) bool {
 	return e.exitCode != nil && ptr.Equal(e.exitCode, other.exitCode) && *e.exitCode < signalled
 }
 
-// endedByJob tells whether the pod was deleted when the Job had failed, which is when the Job controller deletes all pods
-// that still run. What the watch reported first was not: nothing had failed by then.
+// endedByJob reports whether the pod was deleted because the Job had failed: the Job controller then deletes all
+// running pods. The first end that the watch reported cannot be one of them, because nothing had failed before it.
 func (e *podEnd) endedByJob(failedAt time.Time) bool {
 	return !e.deleted.IsZero() && !e.deleted.Before(failedAt) && e.order != 1
 }
 
-// describe says how it ended, with the end of the output.
+// describe returns a description of the end, with the end of the output.
 func (e *podEnd) describe() string {
 	text := fmt.Sprintf("rank %d (pod %s) ", e.rank, e.pod)
 	switch {

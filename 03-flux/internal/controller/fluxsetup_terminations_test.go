@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// zero is when a test begins, in seconds as the API server writes them.
+// zero is the start of a test. It is in whole seconds, like the API server's timestamps.
 var zero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func second(n int) time.Time { return zero.Add(time.Duration(n) * time.Second) }
@@ -27,7 +27,7 @@ func because(reason, message string) func(*corev1.Pod) {
 	}
 }
 
-// deleted is when its deletion was asked for. The API server writes when the grace period will be over.
+// deleted is the second of the deletion request. The API server records when the grace period will end.
 func deleted(at int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.DeletionTimestamp = new(metav1.NewTime(second(at + gracePeriodSeconds)))
@@ -35,7 +35,7 @@ func deleted(at int) func(*corev1.Pod) {
 	}
 }
 
-// doneWith is when the kubelet has no more to do with it.
+// doneWith simulates the kubelet's last deletion request, with a grace period of 0.
 func doneWith(pod *corev1.Pod) { pod.DeletionGracePeriodSeconds = new(int64(0)) }
 
 func failedAsAWhole(reason, message string, at int) func(*corev1.Pod) {
@@ -51,9 +51,9 @@ func TestEndOfPod(t *testing.T) {
 	for name, test := range map[string]struct {
 		steps []func(*corev1.Pod)
 		gone  bool
-		// at is in seconds; -1 is no end at all.
+		// at is in seconds; -1 if the pod has not ended.
 		at        int
-		over      bool
+		ended     bool
 		deleted   bool
 		exitCode  *int32
 		unstarted bool
@@ -61,28 +61,32 @@ func TestEndOfPod(t *testing.T) {
 	}{
 		"runs":        {steps: []func(*corev1.Pod){makeReady}, at: -1},
 		"has not run": {steps: []func(*corev1.Pod){waits("ErrImagePull", "")}, at: -1},
-		"succeeded":   {steps: []func(*corev1.Pod){terminated(0, 5)}, at: 5, over: true, exitCode: new(int32(0)), story: "ended with exit code 0"},
-		"failed":      {steps: []func(*corev1.Pod){terminated(3, 5), because("Error", " the end \n")}, at: 5, over: true, exitCode: new(int32(3)), story: "ended with exit code 3: the end"},
-		"ran out of memory": {steps: []func(*corev1.Pod){terminated(137, 5), because("OOMKilled", "")}, at: 5, over: true,
+		"succeeded":   {steps: []func(*corev1.Pod){terminated(0, 5)}, at: 5, ended: true, exitCode: new(int32(0)), story: "ended with exit code 0"},
+		"failed":      {steps: []func(*corev1.Pod){terminated(3, 5), because("Error", " the end \n")}, at: 5, ended: true, exitCode: new(int32(3)), story: "ended with exit code 3: the end"},
+		"ran out of memory": {steps: []func(*corev1.Pod){terminated(137, 5), because("OOMKilled", "")}, at: 5, ended: true,
 			exitCode: new(int32(137)), story: "ended with exit code 137 (OOMKilled)"},
 		"deleted": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, at: 4, deleted: true, story: "was lost, because it was deleted"},
-		"ended because it was deleted": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(4)}, at: 4, over: true, deleted: true,
+		"ended because it was deleted": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(4)}, at: 4, ended: true, deleted: true,
 			exitCode: new(int32(143)), story: "ended with exit code 143, because it was deleted"},
-		"ended, and deleted later": {steps: []func(*corev1.Pod){terminated(3, 3), deleted(4)}, at: 3, over: true,
+		"ended, and deleted later": {steps: []func(*corev1.Pod){terminated(3, 3), deleted(4)}, at: 3, ended: true,
 			exitCode: new(int32(3)), story: "ended with exit code 3"},
-		"done with, with the time of its deletion set anew": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(-4), doneWith}, at: 5, over: true, deleted: true,
+		"removed by the kubelet, with a new deletionTimestamp": {steps: []func(*corev1.Pod){terminated(143, 5), deleted(-4), doneWith}, at: 5, ended: true, deleted: true,
 			exitCode: new(int32(143)), story: "ended with exit code 143, because it was deleted"},
-		"gone, and its end was not observed": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, gone: true, at: 4, over: true, deleted: true,
+		"deleted, and its end was not observed": {steps: []func(*corev1.Pod){makeReady, deleted(4)}, gone: true, at: 4, ended: true, deleted: true,
 			story: "was lost, because it was deleted"},
-		"the kubelet does not know": {steps: []func(*corev1.Pod){terminated(137, 5), because("ContainerStatusUnknown", "not located")}, at: 5, over: true,
+		"the kubelet does not know": {steps: []func(*corev1.Pod){terminated(137, 5), because("ContainerStatusUnknown", "not located")}, at: 5, ended: true,
 			story: "was lost (ContainerStatusUnknown): not located"},
-		"did not start": {steps: []func(*corev1.Pod){terminated(128, 5), because("StartError", "no /bin/sh")}, at: 5, over: true,
+		"its node started again": {steps: []func(*corev1.Pod){terminated(255, 5), because("Unknown", "as far as it got")}, at: 5, ended: true,
+			story: "was lost (Unknown): as far as it got"},
+		"the command's own 255": {steps: []func(*corev1.Pod){terminated(255, 5), because("Error", "")}, at: 5, ended: true,
+			exitCode: new(int32(255)), story: "ended with exit code 255"},
+		"did not start": {steps: []func(*corev1.Pod){terminated(128, 5), because("StartError", "no /bin/sh")}, at: 5, ended: true,
 			exitCode: new(int32(128)), unstarted: true, story: "did not start (StartError): no /bin/sh"},
-		"could not be run": {steps: []func(*corev1.Pod){terminated(127, 5), because("ContainerCannotRun", "no /bin/sh")}, at: 5, over: true,
+		"could not be run": {steps: []func(*corev1.Pod){terminated(127, 5), because("ContainerCannotRun", "no /bin/sh")}, at: 5, ended: true,
 			exitCode: new(int32(127)), unstarted: true, story: "did not start (ContainerCannotRun): no /bin/sh"},
-		"rejected by the kubelet": {steps: []func(*corev1.Pod){failedAsAWhole("OutOfcpu", "no room", 5)}, at: 5, over: true,
+		"rejected by the kubelet": {steps: []func(*corev1.Pod){failedAsAWhole("OutOfcpu", "no room", 5)}, at: 5, ended: true,
 			unstarted: true, story: "did not start (OutOfcpu): no room"},
-		"evicted": {steps: []func(*corev1.Pod){failedAsAWhole("Evicted", "low on memory", 5)}, at: 5, over: true,
+		"evicted": {steps: []func(*corev1.Pod){failedAsAWhole("Evicted", "low on memory", 5)}, at: 5, ended: true,
 			story: "was lost (Evicted): low on memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +99,7 @@ func TestEndOfPod(t *testing.T) {
 				return
 			}
 			g.Expect(end.at).To(BeTemporally("==", second(test.at)))
-			g.Expect(end.over).To(Equal(test.over))
+			g.Expect(end.ended).To(Equal(test.ended))
 			g.Expect(!end.deleted.IsZero()).To(Equal(test.deleted))
 			g.Expect(end.exitCode).To(Equal(test.exitCode))
 			g.Expect(end.unstarted).To(Equal(test.unstarted))
@@ -110,9 +114,9 @@ func TestFirstToFail(t *testing.T) {
 	type steps = []func(*corev1.Pod)
 	for name, test := range map[string]struct {
 		leader, follower steps
-		// order is what the watch has reported first: 0 the leader, 1 the follower; -1 if it was not there.
+		// order is what the watch has reported first: 0 the leader, 1 the follower; -1 if it did not report the ends.
 		order int
-		// rank is who brought it about; -1 if that is not known.
+		// rank is the rank whose end caused the others; -1 if that is not known.
 		rank int32
 	}{
 		"the command fails":                                 {leader: steps{terminated(3, 9)}, rank: 0},
@@ -124,15 +128,20 @@ func TestFirstToFail(t *testing.T) {
 		"the leader is deleted, and followers end":          {leader: steps{terminated(129, 10), deleted(10)}, follower: steps{terminated(1, 10)}, order: 0, rank: 0},
 		"a leader alone is deleted":                         {leader: steps{terminated(129, 10), deleted(10)}, order: 0, rank: 0},
 		"the leader fails, followers after it":              {leader: steps{terminated(3, 7)}, follower: steps{terminated(1, 8)}, order: 1, rank: 0},
-		"the same trouble on all":                           {leader: steps{terminated(127, 9)}, follower: steps{terminated(127, 8)}, order: 1, rank: 0},
+		"the same failure on all":                           {leader: steps{terminated(127, 9)}, follower: steps{terminated(127, 8)}, order: 1, rank: 0},
 		"a follower is deleted":                             {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{terminated(143, 9), deleted(8)}, order: -1, rank: 1},
 		"a follower is deleted, all in one second":          {leader: steps{terminated(143, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: 1, rank: 1},
-		"the same, and the watch was not there":             {leader: steps{terminated(143, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: -1, rank: -1},
-		"a follower is deleted, its pod is there":           {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{makeReady, deleted(8)}, order: -1, rank: 1},
+		"the same, and it was not watched":                  {leader: steps{terminated(143, 10), deleted(10)}, follower: steps{terminated(143, 10), deleted(10)}, order: -1, rank: -1},
+		"a follower is deleted, its pod still exists":       {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{makeReady, deleted(8)}, order: -1, rank: 1},
 		"a follower is killed":                              {leader: steps{terminated(143, 9)}, follower: steps{terminated(137, 8)}, order: 0, rank: 1},
 		"a follower is killed, in the same second":          {leader: steps{terminated(1, 9)}, follower: steps{terminated(137, 9)}, order: 0, rank: 1},
 		"a follower is evicted":                             {leader: steps{terminated(143, 11), deleted(10)}, follower: steps{failedAsAWhole("Evicted", "", 8)}, order: -1, rank: 1},
 		"both end by the same signal":                       {leader: steps{terminated(143, 9)}, follower: steps{terminated(143, 9), deleted(8)}, order: 1, rank: 1},
+		"a follower is deleted, and ends with 0":            {leader: steps{terminated(129, 11), deleted(10)}, follower: steps{terminated(0, 11), deleted(10)}, order: 1, rank: 1},
+		"the same, and the leader was not observed":         {follower: steps{terminated(0, 11), deleted(10)}, order: 1, rank: 1},
+		"the command fails, a follower is deleted before":   {leader: steps{terminated(3, 9)}, follower: steps{terminated(0, 9), deleted(8)}, order: 1, rank: 0},
+		"the command fails, followers are deleted after it": {leader: steps{terminated(3, 9)}, follower: steps{terminated(0, 11), deleted(10)}, order: 0, rank: 0},
+		"the leader is deleted, and followers end with 0":   {leader: steps{terminated(129, 11), deleted(10)}, follower: steps{terminated(0, 11), deleted(10)}, order: 0, rank: 0},
 		"the command succeeds, and a follower not":          {leader: steps{terminated(0, 8)}, follower: steps{terminated(1, 9)}, rank: 1},
 		"the command succeeds, and why was not observed":    {leader: steps{terminated(0, 8)}, rank: -1},
 		"a follower fails, and the leader was not observed": {follower: steps{terminated(1, 9)}, order: -1, rank: 1},
@@ -164,10 +173,10 @@ func TestFirstToFail(t *testing.T) {
 	}
 }
 
-// ofJob is the pod of a rank of a Job of "bees".
+// ofJob is the pod of a rank of a Job of the FluxSetup "bees".
 func ofJob(job types.UID, rank string, steps ...func(*corev1.Pod)) *corev1.Pod {
 	pod := rankPod(rank, steps...)
-	pod.Namespace, pod.UID = "hive", job+types.UID(rank)
+	pod.Namespace, pod.UID = "team", job+types.UID(rank)
 	pod.Labels = map[string]string{labelInstance: "bees"}
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", UID: job, Controller: new(true)}}
 	return &pod
@@ -176,51 +185,58 @@ func ofJob(job types.UID, rank string, steps ...func(*corev1.Pod)) *corev1.Pod {
 func TestTerminationsAreKeptOfEachJob(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	var words podTerminations
-	bees := types.NamespacedName{Namespace: "hive", Name: "bees"}
+	var terminations podTerminations
+	setup := types.NamespacedName{Namespace: "team", Name: "bees"}
 
-	g.Expect(words.note(ofJob("a", "0", makeReady), false, true)).To(BeFalse())
-	g.Expect(words.of(bees, "a")).To(Equal(jobTerminations{}))
-	g.Expect(words.note(ofJob("a", "0", makeReady, deleted(4)), false, true)).To(BeFalse(), "it has not ended yet")
-	g.Expect(words.note(ofJob("a", "0", terminated(143, 5), deleted(4)), false, true)).To(BeTrue())
-	g.Expect(words.note(ofJob("a", "0", terminated(143, 5), deleted(4)), true, true)).To(BeFalse(), "that is known")
-	g.Expect(words.of(bees, "a").leader.exitCode).To(HaveValue(Equal(int32(143))))
-	g.Expect(words.of(bees, "b").leader).To(BeNil(), "another attempt")
+	g.Expect(terminations.note(ofJob("a", "0", makeReady), false, true)).To(BeFalse())
+	g.Expect(terminations.of(setup, "a")).To(Equal(jobTerminations{}))
+	g.Expect(terminations.note(ofJob("a", "0", makeReady, deleted(4)), false, true)).To(BeFalse(), "it has not ended yet")
+	g.Expect(terminations.note(ofJob("a", "0", terminated(143, 5), deleted(4)), false, true)).To(BeTrue())
+	g.Expect(terminations.note(ofJob("a", "0", terminated(143, 5), deleted(4)), true, true)).To(BeFalse(), "that is known")
+	g.Expect(terminations.of(setup, "a").leader.exitCode).To(HaveValue(Equal(int32(143))))
+	g.Expect(terminations.of(setup, "b").leader).To(BeNil(), "another attempt")
 
-	// One that is deleted may end with 0 all the same.
-	words.note(ofJob("c", "1", makeReady, deleted(3)), false, true)
-	g.Expect(words.of(bees, "c").follower).NotTo(BeNil())
-	words.note(ofJob("c", "1", terminated(0, 4), deleted(3)), false, true)
-	g.Expect(words.of(bees, "c").follower).To(BeNil())
+	// A pod that is being deleted may still end with 0.
+	terminations.note(ofJob("c", "1", makeReady, deleted(3)), false, true)
+	g.Expect(terminations.of(setup, "c").follower).NotTo(BeNil())
+	terminations.note(ofJob("c", "1", terminated(0, 4), deleted(3)), false, true)
+	g.Expect(terminations.of(setup, "c").follower.exitCode).To(HaveValue(BeZero()))
 
-	words.forget(bees)
-	g.Expect(words.of(bees, "a").leader).To(BeNil())
-	g.Expect(words.jobs).To(BeEmpty())
+	terminations.forget(setup)
+	g.Expect(terminations.of(setup, "a").leader).To(BeNil())
+	g.Expect(terminations.jobs).To(BeEmpty())
 }
 
 func TestFirstFollowerThatFailsIsKept(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	var words podTerminations
-	bees := types.NamespacedName{Namespace: "hive", Name: "bees"}
+	var terminations podTerminations
+	setup := types.NamespacedName{Namespace: "team", Name: "bees"}
 
-	// The order in which the watch reports counts: all this is in one second.
-	words.note(ofJob("a", "3", terminated(0, 4)), false, true)
-	words.note(ofJob("a", "2", makeReady, deleted(4)), false, true)
-	words.note(ofJob("a", "1", makeReady, deleted(4)), false, true)
-	g.Expect(words.of(bees, "a").follower.rank).To(Equal(int32(2)))
-	// When the kubelet is done, the API server sets the time of the deletion anew: what was reported first stays.
+	// The order in which the watch reports counts: all ends are in one second.
+	terminations.note(ofJob("a", "3", terminated(0, 4)), false, true)
+	terminations.note(ofJob("a", "2", makeReady, deleted(4)), false, true)
+	terminations.note(ofJob("a", "1", makeReady, deleted(4)), false, true)
+	g.Expect(terminations.of(setup, "a").follower.rank).To(Equal(int32(2)))
+	// When the kubelet removes the pod, the API server changes its deletionTimestamp: the first report stays.
 	done := ofJob("a", "2", terminated(143, 5), deleted(6))
 	done.DeletionGracePeriodSeconds = new(int64(0))
-	words.note(done, true, true)
-	g.Expect(words.of(bees, "a").follower.exitCode).To(HaveValue(Equal(int32(143))))
-	g.Expect(words.of(bees, "a").follower.deleted).To(BeTemporally("==", second(4)))
+	terminations.note(done, true, true)
+	g.Expect(terminations.of(setup, "a").follower.exitCode).To(HaveValue(Equal(int32(143))))
+	g.Expect(terminations.of(setup, "a").follower.deleted).To(BeTemporally("==", second(4)))
 
-	// An operator that was not there from the start has only the times.
-	words.note(ofJob("b", "0", makeReady), false, false)
-	words.note(ofJob("b", "3", terminated(137, 6)), false, true)
-	words.note(ofJob("b", "2", terminated(137, 5)), false, true)
-	words.note(ofJob("b", "1", terminated(137, 5)), false, true)
-	g.Expect(words.of(bees, "b").follower.rank).To(Equal(int32(1)))
-	g.Expect(words.of(bees, "b").follower.order).To(BeZero())
+	// One that was deleted and ended with 0 stays known, unless another one fails.
+	terminations.note(ofJob("d", "1", makeReady, deleted(4)), false, true)
+	terminations.note(ofJob("d", "1", terminated(0, 5), deleted(4)), false, true)
+	g.Expect(terminations.of(setup, "d").follower.exitCode).To(HaveValue(BeZero()))
+	terminations.note(ofJob("d", "2", terminated(1, 5)), false, true)
+	g.Expect(terminations.of(setup, "d").follower.rank).To(Equal(int32(2)))
+
+	// An operator that started later has only the timestamps.
+	terminations.note(ofJob("b", "0", makeReady), false, false)
+	terminations.note(ofJob("b", "3", terminated(137, 6)), false, true)
+	terminations.note(ofJob("b", "2", terminated(137, 5)), false, true)
+	terminations.note(ofJob("b", "1", terminated(137, 5)), false, true)
+	g.Expect(terminations.of(setup, "b").follower.rank).To(Equal(int32(1)))
+	g.Expect(terminations.of(setup, "b").follower.order).To(BeZero())
 }

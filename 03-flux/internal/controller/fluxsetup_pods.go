@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,12 +13,13 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// setupOfPod is the name of the FluxSetup that a pod is for. A pod's owner is a Job, so Owns would not find it.
+// setupOfPod is the name of the FluxSetup that a pod is for. Owns would not find it, because the owner of a pod is a
+// Job.
 func setupOfPod(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[labelInstance]}
 }
 
-// rankOf is the rank of a broker's pod: its index in the Job; -1 if it has none.
+// rankOf is the rank of a broker's pod, which is its index in the Job; -1 if it has none.
 func rankOf(pod *corev1.Pod) int32 {
 	rank, err := strconv.ParseInt(pod.Annotations[batchv1.JobCompletionIndexAnnotation], 10, 32)
 	if err != nil {
@@ -35,6 +37,21 @@ func byRank(pods []corev1.Pod, size int32) []*corev1.Pod {
 		}
 	}
 	return ranks
+}
+
+// replacementOf is the name of a second pod of rank 0, "" if there is none. first is the name of the first one; if it
+// is "", the first one in pods is taken. The Job controller never replaces a pod whose end it has counted. It does not
+// count a pod whose finalizer another writer has removed.
+func replacementOf(first string, pods []corev1.Pod) string {
+	for i := range pods {
+		if rankOf(&pods[i]) > 0 {
+			continue
+		}
+		if first = cmp.Or(first, pods[i].Name); first != pods[i].Name {
+			return pods[i].Name
+		}
+	}
+	return ""
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -55,8 +72,8 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return nil
 }
 
-// brokerStatus is the status of the broker's container; nil if the kubelet has not reported it. Others may have been
-// injected.
+// brokerStatus is the status of the broker's container; nil if the kubelet has not reported it. A pod may have other
+// containers, which were injected.
 func brokerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].Name == containerName {
@@ -66,24 +83,25 @@ func brokerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// hasEnded tells whether a broker's pod has ended, or is being deleted.
+// hasEnded reports whether a broker's pod has ended, or is being deleted.
 func hasEnded(pod *corev1.Pod) bool {
 	status := brokerStatus(pod)
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded ||
 		(status != nil && status.State.Terminated != nil)
 }
 
-// startFailure is why a broker does not start, as the kubelet or the scheduler says. Of several the one with the lowest
-// urgency is reported, then that of the lowest rank.
+// startFailure is why a broker does not start, according to the kubelet or the scheduler. Of several failures the most
+// urgent one is reported; if they are equally urgent, the one of the lowest rank.
 type startFailure struct {
+	// urgency is 0 for the most urgent.
 	urgency int
-	// lasting: it is a failure at any time. Others are, only when the time to start has expired.
+	// lasting: it is a failure at any time. Otherwise it is a failure only once the time to start has expired.
 	lasting         bool
 	reason, message string
 }
 
-// startFailureOf is the most telling reason why the quorum is not reached; nil if there is none yet. late is set when the
-// time to start has expired: then there is always one.
+// startFailureOf is the most urgent reason why the quorum is not reached; nil if there is none yet. late is set once
+// the time to start has expired: then there is always a reason.
 func startFailureOf(setup *v1alpha1.FluxSetup, pods []corev1.Pod, late bool) *startFailure {
 	var worst *startFailure
 	for rank, pod := range byRank(pods, setup.Spec.Size) {
@@ -101,7 +119,7 @@ func startFailureOf(setup *v1alpha1.FluxSetup, pods []corev1.Pod, late bool) *st
 	if worst == nil && late {
 		return &startFailure{
 			reason:  v1alpha1.ReasonQuorumNotReached,
-			message: fmt.Sprintf("all brokers run, and rank 0 has not found %d of them", setup.Spec.MinSize),
+			message: fmt.Sprintf("all brokers run, and fewer than %d of them are connected", setup.Spec.MinSize),
 		}
 	}
 	return worst
@@ -124,7 +142,7 @@ func failureOfPod(setup *v1alpha1.FluxSetup, rank int, pod *corev1.Pod) *startFa
 	case status == nil || (status.State.Waiting == nil && status.State.Running == nil):
 		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "the kubelet has not started it"}
 	case status.State.Running != nil && rank == 0:
-		// It is ready when the quorum is reached: the reason is another rank.
+		// Rank 0 is ready when the quorum is reached: the reason is another rank.
 		return nil
 	case status.State.Running != nil:
 		return &startFailure{urgency: 4, reason: v1alpha1.ReasonQuorumNotReached, message: "it runs, and is not ready"}

@@ -1,0 +1,116 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
+)
+
+// rankPod is the pod of a rank, after the given changes.
+func rankPod(rank string, steps ...func(*corev1.Pod)) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "bees-" + rank, Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: rank},
+	}}
+	for _, step := range steps {
+		step(&pod)
+	}
+	return pod
+}
+
+func waits(reason, message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+			{Name: "injected"},
+			{Name: containerName, Image: "flux", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}},
+		}
+	}
+}
+
+func unschedulable(pod *corev1.Pod) {
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available",
+	}}
+}
+
+func runs(pod *corev1.Pod) {
+	makeReady(pod)
+	pod.Status.Conditions = nil
+}
+
+func TestStartFailure(t *testing.T) {
+	t.Parallel()
+	leader, ready := rankPod("0", runs), rankPod("1", makeReady)
+	for name, test := range map[string]struct {
+		pods []corev1.Pod
+		// reason and message after the time to start has expired, and the reason before.
+		reason, message, early string
+	}{
+		"all run":                      {[]corev1.Pod{leader, ready}, v1alpha1.ReasonQuorumNotReached, "all brokers run, and fewer than 2 of them are connected", ""},
+		"image not pulled":             {[]corev1.Pod{leader, rankPod("1", waits("ErrImagePull", "no such host"))}, v1alpha1.ReasonImageNotPulled, "rank 1 (pod bees-1): pulling image flux failed: no such host", v1alpha1.ReasonImageNotPulled},
+		"image not pulled, later":      {[]corev1.Pod{leader, rankPod("1", waits("ImagePullBackOff", `Back-off pulling image "flux": ErrImagePull: no such host`))}, v1alpha1.ReasonImageNotPulled, "rank 1 (pod bees-1): pulling image flux failed: no such host", v1alpha1.ReasonImageNotPulled},
+		"image with a false name":      {[]corev1.Pod{rankPod("0", waits("InvalidImageName", "")), ready}, v1alpha1.ReasonImageNotPulled, "rank 0 (pod bees-0): pulling image flux failed", v1alpha1.ReasonImageNotPulled},
+		"unschedulable":                {[]corev1.Pod{leader, rankPod("1", unschedulable)}, v1alpha1.ReasonUnschedulable, "rank 1 (pod bees-1): 0/2 nodes are available", v1alpha1.ReasonUnschedulable},
+		"no configuration":             {[]corev1.Pod{leader, rankPod("1", waits("CreateContainerConfigError", `secret "x" not found`))}, v1alpha1.ReasonPodNotStarted, `rank 1 (pod bees-1): CreateContainerConfigError: secret "x" not found`, v1alpha1.ReasonPodNotStarted},
+		"no container":                 {[]corev1.Pod{leader, rankPod("1", waits("CreateContainerError", "out of handles"))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): CreateContainerError: out of handles", v1alpha1.ReasonPodNotStarted},
+		"a volume that does not exist": {[]corev1.Pod{leader, rankPod("1", waits("ContainerCreating", ""))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): ContainerCreating", ""},
+		"no report of the kubelet":     {[]corev1.Pod{leader, rankPod("1")}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): the kubelet has not started it", ""},
+		"no pod":                       {[]corev1.Pod{leader}, v1alpha1.ReasonPodNotStarted, "rank 1: there is no pod; the Events of Job bees-1 may say why", ""},
+		"no pods":                      {nil, v1alpha1.ReasonPodNotStarted, "rank 0: there is no pod; the Events of Job bees-1 may say why", ""},
+		"ended too early":              {[]corev1.Pod{leader, rankPod("1", ended0)}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): it has ended, and the quorum was not reached", ""},
+		"runs and is not ready":        {[]corev1.Pod{leader, rankPod("1", runs)}, v1alpha1.ReasonQuorumNotReached, "rank 1 (pod bees-1): it runs, and is not ready", ""},
+		"the image comes first":        {[]corev1.Pod{rankPod("0", unschedulable), rankPod("1", waits("ErrImagePull", "x"))}, v1alpha1.ReasonImageNotPulled, "rank 1 (pod bees-1): pulling image flux failed: x", v1alpha1.ReasonImageNotPulled},
+		"the first rank comes first":   {[]corev1.Pod{rankPod("1", unschedulable), rankPod("0", unschedulable)}, v1alpha1.ReasonUnschedulable, "rank 0 (pod bees-0): 0/2 nodes are available", v1alpha1.ReasonUnschedulable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: "bees"}, Spec: v1alpha1.FluxSetupSpec{Size: 2, MinSize: 2, Attempt: 1}}
+			late := startFailureOf(setup, test.pods, true)
+			g.Expect(late.reason).To(Equal(test.reason))
+			g.Expect(late.message).To(Equal(test.message))
+
+			early := startFailureOf(setup, test.pods, false)
+			if test.early == "" {
+				g.Expect(early).To(BeNil(), "that may yet come: %+v", early)
+				return
+			}
+			g.Expect(early.reason).To(Equal(test.early))
+			g.Expect(early.message).To(Equal(test.message))
+		})
+	}
+}
+
+func ended0(pod *corev1.Pod) { makeTerminated(pod, 0, "", pod.CreationTimestamp.Time) }
+
+// The kubelet alternates between two reasons while it retries, and the message of the resolver has a different port
+// each time.
+func TestPullMessageStaysTheSame(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	want := "pulling image flux failed: dial tcp: lookup example.com on 10.0.0.1:53: read udp 10.0.0.1:53: no such host"
+	for _, message := range []string{
+		"dial tcp: lookup example.com on 10.0.0.1:53: read udp 10.0.0.2:41001->10.0.0.1:53: no such host",
+		"dial tcp: lookup example.com on 10.0.0.1:53: read udp 10.0.0.2:41002->10.0.0.1:53: no such host",
+		`Back-off pulling image "flux": ErrImagePull: dial tcp: lookup example.com on 10.0.0.1:53: read udp [fd00::2]:41003->10.0.0.1:53: no such host`,
+	} {
+		g.Expect(pullMessage("flux", message)).To(Equal(want))
+	}
+	g.Expect(pullMessage("flux", `Back-off pulling image "flux"`)).To(Equal("pulling image flux failed"))
+}
+
+func TestPodsAreFoundByRank(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	none, two, nine := corev1.Pod{}, rankPod("2"), rankPod("9")
+	g.Expect(rankOf(&none)).To(Equal(int32(-1)))
+	g.Expect(rankOf(&two)).To(Equal(int32(2)))
+	ranks := byRank([]corev1.Pod{two, nine}, 3)
+	g.Expect(ranks).To(HaveLen(3))
+	g.Expect(ranks[0]).To(BeNil())
+	g.Expect(ranks[2].Name).To(Equal("bees-2"))
+}
