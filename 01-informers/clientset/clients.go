@@ -16,82 +16,62 @@ import (
 	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// pods is what a typed client's methods say by their names: the group, the version and the plural.
+// pods is the resource to list. A typed client has it in the names of its methods.
 var pods = corev1.SchemeGroupVersion.WithResource("pods")
 
-// weight is one list, and what it cost.
-type weight struct {
-	items       int
-	contentType string
-	bytes       int64
-}
-
-// ways are the ways to list pods.
-var ways = []struct {
+// clients list the pods of a namespace through a meter, and return their number.
+var clients = []struct {
 	name string
-	list func(context.Context, *lesson.World) (weight, error)
+	list func(context.Context, *lesson.Env, *meter) (int, error)
 }{
-	{"typed", typed},
-	{"typed, told to ask for JSON", typedJSON},
-	{"dynamic", dynamicJSON},
-	{"metadata", metadataOnly},
+	{"typed", listTyped},
+	{"typed, JSON requested", listTypedJSON},
+	{"dynamic", listDynamic},
+	{"metadata", listMetadata},
 }
 
-func typed(ctx context.Context, world *lesson.World) (weight, error) {
-	return typedThrough(ctx, world.Config, world.Namespace)
-}
-
-// typedJSON does what clients of custom resources do: their types have no protobuf.
-func typedJSON(ctx context.Context, world *lesson.World) (weight, error) {
-	config := rest.CopyConfig(world.Config)
-	config.ContentType = runtime.ContentTypeJSON
-	return typedThrough(ctx, config, world.Namespace)
-}
-
-func typedThrough(ctx context.Context, config *rest.Config, namespace string) (weight, error) {
-	var wire meter
-	client, err := kubernetes.NewForConfig(wire.attach(config))
+func listTyped(ctx context.Context, env *lesson.Env, wire *meter) (int, error) {
+	client, err := kubernetes.NewForConfig(wire.attach(env.Config))
 	if err != nil {
-		return weight{}, err
+		return 0, err
 	}
-	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	list, err := client.CoreV1().Pods(env.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return weight{}, err
+		return 0, err
 	}
-	return wire.of(len(list.Items)), nil
+	return len(list.Items), nil
 }
 
-func dynamicJSON(ctx context.Context, world *lesson.World) (weight, error) {
-	return dynamicThrough(ctx, world, new(meter))
+// listTypedJSON requests what clients of custom resources have to: their types have no protobuf encoding.
+func listTypedJSON(ctx context.Context, env *lesson.Env, wire *meter) (int, error) {
+	inJSON := *env
+	inJSON.Config = rest.CopyConfig(env.Config)
+	inJSON.Config.ContentType = runtime.ContentTypeJSON
+	return listTyped(ctx, &inJSON, wire)
 }
 
-func dynamicThrough(ctx context.Context, world *lesson.World, wire *meter) (weight, error) {
-	client, err := dynamicClient(wire.attach(world.Config), world.Namespace)
+func listDynamic(ctx context.Context, env *lesson.Env, wire *meter) (int, error) {
+	client, err := dynamicClient(wire.attach(env.Config), env.Namespace)
 	if err != nil {
-		return weight{}, err
+		return 0, err
 	}
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return weight{}, err
+		return 0, err
 	}
-	return wire.of(len(list.Items)), nil
+	return len(list.Items), nil
 }
 
-func metadataOnly(ctx context.Context, world *lesson.World) (weight, error) {
-	var wire meter
-	client, err := metadataClient(wire.attach(world.Config), world.Namespace)
+func listMetadata(ctx context.Context, env *lesson.Env, wire *meter) (int, error) {
+	client, err := metadataClient(wire.attach(env.Config), env.Namespace)
 	if err != nil {
-		return weight{}, err
+		return 0, err
 	}
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return weight{}, err
+		return 0, err
 	}
-	return wire.of(len(list.Items)), nil
-}
-
-func (m *meter) of(items int) weight {
-	return weight{items: items, contentType: m.contentType, bytes: m.bytes}
+	return len(list.Items), nil
 }
 
 func dynamicClient(config *rest.Config, namespace string) (dynamic.ResourceInterface, error) {
@@ -110,7 +90,7 @@ func metadataClient(config *rest.Config, namespace string) (metadata.ResourceInt
 	return client.Resource(pods).Namespace(namespace), nil
 }
 
-// kindOf is what an object says of itself.
+// kindOf returns the apiVersion and the kind that an object holds.
 func kindOf(object runtime.Object) string {
 	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	return cmp.Or(strings.TrimSpace(apiVersion+" "+kind), "(empty)")

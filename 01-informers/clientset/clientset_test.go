@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,19 +20,11 @@ import (
 
 	"example.com/workbook/01-informers/internal/generated/clientset/versioned"
 	"example.com/workbook/01-informers/internal/lesson"
+	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
 func TestMain(m *testing.M) { testserver.Main(m) }
-
-const protobuf = "application/vnd.kubernetes.protobuf"
-
-func world(t *testing.T) (*lesson.World, *WithT) {
-	t.Helper()
-	return &lesson.World{
-		Out: io.Discard, Config: testserver.Config(t), Client: testserver.Client(t), Namespace: testserver.Namespace(t),
-	}, NewWithT(t)
-}
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
@@ -44,7 +34,7 @@ func TestProgram(t *testing.T) {
 	g.Expect(out).To(MatchRegexp(`(?m)^   typed +application/vnd\.kubernetes\.protobuf +\d+ +\d+ +1\.00$`))
 	g.Expect(out).To(MatchRegexp(`(?m)^   dynamic +application/json +\d+ +\d+ +1\.[3-5]\d$`))
 	g.Expect(out).To(MatchRegexp(`(?m)^   metadata +application/vnd\.kubernetes\.protobuf +\d+ +\d+ +0\.[5-7]\d$`))
-	g.Expect(out).To(MatchRegexp(`(?m)^   JSON of \d+ KiB came as gzip, 0\.\d+ of that on the wire`))
+	g.Expect(out).To(MatchRegexp(`(?m)^   JSON of \d+ KiB was sent as gzip, 0\.\d+ of that on the wire`))
 	for _, line := range []string{
 		"   typed     *v1.Pod                      web              example.com/none/web Running\n",
 		"   dynamic   *unstructured.Unstructured   web              example.com/none/web Running\n",
@@ -62,113 +52,102 @@ func TestNumberOfPodsIsBounded(t *testing.T) {
 	}
 }
 
-func TestEveryWayListsTheSamePods(t *testing.T) {
+func TestEveryClientListsTheSamePods(t *testing.T) {
 	t.Parallel()
-	w, g := world(t)
-	g.Expect(makePods(t.Context(), w, 3)).To(Succeed())
-	weights := map[string]weight{}
-	for _, way := range ways {
-		list, err := way.list(t.Context(), w)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(list.items).To(Equal(3), way.name)
-		weights[way.name] = list
+	env, g := lessontest.Env(t), NewWithT(t)
+	g.Expect(createPods(t.Context(), env, 0, 3)).To(Succeed())
+	wire := map[string]meter{}
+	for _, client := range clients {
+		var response meter
+		g.Expect(client.list(t.Context(), env, &response)).To(Equal(3), client.name)
+		wire[client.name] = response
 	}
-	g.Expect(weights["typed"].contentType).To(Equal(protobuf))
-	g.Expect(weights["typed, told to ask for JSON"]).To(Equal(weights["dynamic"]), "the type costs nothing on the wire, the encoding does")
-	g.Expect(weights["dynamic"].contentType).To(Equal("application/json"))
-	g.Expect(weights["dynamic"].bytes).To(BeNumerically(">", weights["typed"].bytes))
-	g.Expect(weights["metadata"].bytes).To(BeNumerically("<", weights["typed"].bytes))
+	g.Expect(wire["typed"].contentType).To(Equal("application/vnd.kubernetes.protobuf"))
+	g.Expect(wire["typed, JSON requested"]).To(Equal(wire["dynamic"]), "the size depends on the encoding, not on the Go type")
+	g.Expect(wire["dynamic"].contentType).To(Equal("application/json"))
+	g.Expect(wire["dynamic"].bytes).To(BeNumerically(">", wire["typed"].bytes))
+	g.Expect(wire["metadata"].bytes).To(BeNumerically("<", wire["typed"].bytes))
 }
 
-// The types of custom resources are in no .proto file, so their typed clients get JSON.
+// Custom resources have no protobuf encoding.
 func TestTypedClientOfACustomResourceGetsJSON(t *testing.T) {
 	t.Parallel()
-	w, g := world(t)
+	env, g := lessontest.Env(t), NewWithT(t)
 	var wire meter
-	client, err := versioned.NewForConfig(wire.attach(w.Config))
+	client, err := versioned.NewForConfig(wire.attach(env.Config))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = client.FooV1alpha1().Foos(w.Namespace).List(t.Context(), metav1.ListOptions{})
+	_, err = client.FooV1alpha1().Foos(env.Namespace).List(t.Context(), metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(wire.contentType).To(Equal("application/json"))
 }
 
-// CBOR is behind a gate on both sides, off on both in 1.37: whoever would take it gets JSON.
-func TestServerAnswersJSONToWhoPrefersCBOR(t *testing.T) {
+// CBOR has a feature gate in client and server. In 1.37 both are off by default.
+func TestServerSendsJSONToAClientThatPrefersCBOR(t *testing.T) {
 	t.Parallel()
-	w, g := world(t)
-	// The first is what a client asks that has the gate ClientsAllowCBOR on.
+	env, g := lessontest.Env(t), NewWithT(t)
+	// A client with the feature gate ClientsAllowCBOR sends the first of these headers.
 	for accept, want := range map[string]int{"application/json;q=0.9,application/cbor;q=1": http.StatusOK, "application/cbor": http.StatusNotAcceptable} {
 		var status int
 		var wire meter
-		answer := w.Client.CoreV1().RESTClient().Get().Namespace(w.Namespace).Resource("pods").
+		result := env.Client.CoreV1().RESTClient().Get().Namespace(env.Namespace).Resource("pods").
 			SetHeader("Accept", accept).Do(t.Context()).StatusCode(&status).ContentType(&wire.contentType)
-		g.Expect(status).To(Equal(want), "%v", answer.Error())
+		g.Expect(status).To(Equal(want), "%v", result.Error())
 		g.Expect(wire.contentType).To(Equal("application/json"))
 	}
 }
 
 func TestServerCompressesAbove128KiBOnly(t *testing.T) {
 	t.Parallel()
-	w, g := world(t)
-	list := func() (string, int64, int) {
-		wire := meter{gzip: true}
-		list, err := dynamicThrough(t.Context(), w, &wire)
+	env, g := lessontest.Env(t), NewWithT(t)
+	list := func() (items int, wire meter) {
+		wire.gzip = true
+		items, err := listDynamic(t.Context(), env, &wire)
 		g.Expect(err).NotTo(HaveOccurred())
-		return wire.encoding, list.bytes, list.items
+		return items, wire
 	}
-	g.Expect(makePods(t.Context(), w, 5)).To(Succeed())
-	encoding, _, _ := list()
-	g.Expect(encoding).To(BeEmpty())
+	g.Expect(createPods(t.Context(), env, 0, 5)).To(Succeed())
+	_, wire := list()
+	g.Expect(wire.encoding).To(BeEmpty())
 
-	g.Expect(makeMore(t.Context(), w, 5, 20)).To(Succeed())
-	encoding, bytes, items := list()
-	g.Expect(encoding).To(Equal("gzip"))
-	g.Expect(items).To(Equal(20), "the client did not notice")
-	g.Expect(bytes).To(BeNumerically("<", 128<<10))
+	g.Expect(createPods(t.Context(), env, 5, 20)).To(Succeed())
+	items, wire := list()
+	g.Expect(wire.encoding).To(Equal("gzip"))
+	g.Expect(items).To(Equal(20), "the client decompresses it")
+	g.Expect(wire.bytes).To(BeNumerically("<", 128<<10))
 }
 
-func makeMore(ctx context.Context, w *lesson.World, from, to int) error {
-	for i := from; i < to; i++ {
-		pod := bigPod(fmt.Sprintf("web-%d", i))
-		if _, err := w.Client.CoreV1().Pods(w.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// A metadata client can change and delete what it cannot see the rest of.
-func TestMetadataClientChangesMetadata(t *testing.T) {
+// A metadata client can patch and delete objects although it does not read their spec.
+func TestMetadataClientPatchesAndDeletes(t *testing.T) {
 	t.Parallel()
-	w, g := world(t)
-	g.Expect(makePods(t.Context(), w, 1)).To(Succeed())
-	client, err := metadataClient(w.Config, w.Namespace)
+	env, g := lessontest.Env(t), NewWithT(t)
+	g.Expect(createPods(t.Context(), env, 0, 1)).To(Succeed())
+	client, err := metadataClient(env.Config, env.Namespace)
 	g.Expect(err).NotTo(HaveOccurred())
 	partial, err := client.Patch(t.Context(), "web-0", types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(partial.Labels).To(HaveKeyWithValue("seen", "yes"))
-	pod, err := w.Client.CoreV1().Pods(w.Namespace).Get(t.Context(), "web-0", metav1.GetOptions{})
+	pod, err := env.Client.CoreV1().Pods(env.Namespace).Get(t.Context(), "web-0", metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(pod.Labels).To(HaveKeyWithValue("seen", "yes"))
-	g.Expect(pod.Spec.Containers).To(HaveLen(2), "the rest is as it was")
+	g.Expect(pod.Spec.Containers).To(HaveLen(2), "the spec is unchanged")
 	g.Expect(client.Delete(t.Context(), "web-0", metav1.DeleteOptions{})).To(Succeed())
 }
 
-// A newer server sends fields that an older client's Go types lack. A typed client loses them, and an
-// Update with what it read takes them away; a dynamic client keeps them.
+// A newer server sends fields that an older client's Go types lack. A typed client drops them, and its next Update
+// removes them from the object. A dynamic client keeps them.
 func TestTypedClientLosesFieldsThatItsTypeLacks(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	const answer = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":null,"invented":"tomorrow"}}`
+	const response = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":null,"invented":"tomorrow"}}`
 
-	object, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), []byte(answer))
-	g.Expect(err).NotTo(HaveOccurred(), "it is not even an error")
+	object, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), []byte(response))
+	g.Expect(err).NotTo(HaveOccurred(), "dropping a field is no error")
 	typed, err := runtime.Encode(scheme.Codecs.LegacyCodec(corev1.SchemeGroupVersion), object)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(typed)).NotTo(ContainSubstring("invented"))
 
 	var dynamic unstructured.Unstructured
-	g.Expect(dynamic.UnmarshalJSON([]byte(answer))).To(Succeed())
+	g.Expect(dynamic.UnmarshalJSON([]byte(response))).To(Succeed())
 	g.Expect(dynamic.MarshalJSON()).To(ContainSubstring(`"invented":"tomorrow"`))
 }
 
@@ -193,16 +172,16 @@ func TestDynamicFieldsHaveTheTypesOfJSON(t *testing.T) {
 	}
 }
 
-// The meter counts what is on the wire, and hands on what was meant.
+// The meter counts compressed bytes, and the client reads decompressed ones.
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	const content = `{"kind":"PodList","apiVersion":"v1","items":[]}`
-	var pressed bytes.Buffer
-	press := gzip.NewWriter(&pressed)
-	_, err := press.Write([]byte(content))
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
+	_, err := writer.Write([]byte(content))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(press.Close()).To(Succeed())
+	g.Expect(writer.Close()).To(Succeed())
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -211,16 +190,16 @@ func TestMeter(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(pressed.Bytes())
+		_, _ = w.Write(compressed.Bytes())
 	}))
 	t.Cleanup(server.Close)
-	w := &lesson.World{Config: &rest.Config{Host: server.URL}, Namespace: "any"}
+	env := &lesson.Env{Config: &rest.Config{Host: server.URL}, Namespace: "any"}
 	for wire, want := range map[*meter]int{
 		{}:           len(content),
-		{gzip: true}: pressed.Len(),
+		{gzip: true}: compressed.Len(),
 	} {
-		list, err := dynamicThrough(t.Context(), w, wire)
+		_, err := listDynamic(t.Context(), env, wire)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(list.bytes).To(Equal(int64(want)))
+		g.Expect(wire.bytes).To(Equal(int64(want)))
 	}
 }

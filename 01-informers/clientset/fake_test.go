@@ -21,169 +21,162 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// in is one test's pods, on a real API server or on the fake.
-type in struct {
+// api is the API of one test, on a real API server or in the fake clientset.
+type api struct {
 	*testing.T
 	*WithT
 	client    kubernetes.Interface
 	namespace string
 }
 
-func (i in) create(pod *corev1.Pod) (*corev1.Pod, error) {
-	return i.client.CoreV1().Pods(i.namespace).Create(i.Context(), pod, metav1.CreateOptions{})
+func (a api) create(pod *corev1.Pod) (*corev1.Pod, error) {
+	return a.client.CoreV1().Pods(a.namespace).Create(a.Context(), pod, metav1.CreateOptions{})
 }
 
-func (i in) mustCreate(names ...string) *corev1.Pod {
+func (a api) mustCreate(names ...string) *corev1.Pod {
 	var last *corev1.Pod
 	for _, name := range names {
-		pod, err := i.create(lesson.Pod(name))
-		i.Expect(err).NotTo(HaveOccurred())
+		pod, err := a.create(lesson.Pod(name))
+		a.Expect(err).NotTo(HaveOccurred())
 		last = pod
 	}
 	return last
 }
 
-func (i in) list(options metav1.ListOptions) string {
-	list, err := i.client.CoreV1().Pods(i.namespace).List(i.Context(), options)
-	i.Expect(err).NotTo(HaveOccurred())
+func (a api) list(options metav1.ListOptions) string {
+	list, err := a.client.CoreV1().Pods(a.namespace).List(a.Context(), options)
+	a.Expect(err).NotTo(HaveOccurred())
 	return fmt.Sprint(len(list.Items))
 }
 
-// verdict is how a request ended.
-func verdict(err error) string {
+// outcome returns the reason of an error, or that the request was accepted.
+func outcome(err error) string {
 	if err == nil {
 		return "accepted"
 	}
 	return string(apierrors.ReasonForError(err))
 }
 
-// fact is what a server and the fake say to the same requests.
-type fact struct {
-	do           func(in) string
+// behavior is the result of the same requests on a server and on the fake.
+type behavior struct {
+	do           func(api) string
 	server, fake string
 }
 
-// found are facts of what is there, and what is found.
-var found = map[string]fact{
-	"finds what it was given": {func(i in) string {
-		i.mustCreate("a", "b")
-		return i.list(metav1.ListOptions{})
+var behaviors = map[string]behavior{
+	"lists the objects that were created": {func(a api) string {
+		a.mustCreate("a", "b")
+		return a.list(metav1.ListOptions{})
 	}, "2", "2"},
 
-	"knows one name from another": {func(i in) string {
-		i.mustCreate("a")
-		_, err := i.create(lesson.Pod("a"))
-		return verdict(err)
+	"rejects a second object of the same name": {func(a api) string {
+		a.mustCreate("a")
+		_, err := a.create(lesson.Pod("a"))
+		return outcome(err)
 	}, "AlreadyExists", "AlreadyExists"},
 
-	"selects by label": {func(i in) string {
+	"selects by label": {func(a api) string {
 		pod := lesson.Pod("a")
 		pod.Labels = map[string]string{"app": "web"}
-		_, err := i.create(pod)
-		i.Expect(err).NotTo(HaveOccurred())
-		i.mustCreate("b")
-		return i.list(metav1.ListOptions{LabelSelector: "app=web"})
+		_, err := a.create(pod)
+		a.Expect(err).NotTo(HaveOccurred())
+		a.mustCreate("b")
+		return a.list(metav1.ListOptions{LabelSelector: "app=web"})
 	}, "1", "1"},
 
-	"selects by field": {func(i in) string {
-		i.mustCreate("a", "b")
-		return i.list(metav1.ListOptions{FieldSelector: "metadata.name=a"})
+	"selects by field": {func(a api) string {
+		a.mustCreate("a", "b")
+		return a.list(metav1.ListOptions{FieldSelector: "metadata.name=a"})
 	}, "1", "2"},
 
-	"lists in pages": {func(i in) string {
-		i.mustCreate("a", "b")
-		return i.list(metav1.ListOptions{Limit: 1})
+	"lists in pages": {func(a api) string {
+		a.mustCreate("a", "b")
+		return a.list(metav1.ListOptions{Limit: 1})
 	}, "1", "2"},
 
-	"validates": {func(i in) string {
-		_, err := i.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "Not A Name"}})
-		return verdict(err)
+	"validates": {func(a api) string {
+		_, err := a.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "Not A Name"}})
+		return outcome(err)
 	}, "Invalid", "accepted"},
 
-	"needs the namespace to be there": {func(i in) string {
-		i.namespace = "never-made"
-		_, err := i.create(lesson.Pod("a"))
-		return verdict(err)
+	"requires that the namespace exists": {func(a api) string {
+		a.namespace = "missing"
+		_, err := a.create(lesson.Pod("a"))
+		return outcome(err)
 	}, "NotFound", "accepted"},
 
-	"sets defaults": {func(i in) string {
-		return string(i.mustCreate("a").Spec.RestartPolicy)
+	"sets defaults": {func(a api) string {
+		return string(a.mustCreate("a").Spec.RestartPolicy)
 	}, "Always", ""},
 
-	"gives out uid, version and time": {func(i in) string {
-		pod := i.mustCreate("a")
+	"sets uid, resourceVersion and creationTimestamp": {func(a api) string {
+		pod := a.mustCreate("a")
 		return fmt.Sprintf("uid %t, version %t, time %t", pod.UID != "", pod.ResourceVersion != "", !pod.CreationTimestamp.IsZero())
 	}, "uid true, version true, time true", "uid false, version false, time false"},
-}
 
-// kept are facts of what becomes of what is written.
-var kept = map[string]fact{
-	"makes up a name": {func(i in) string {
+	"generates a name": {func(a api) string {
 		pod := lesson.Pod("")
 		pod.GenerateName = "a-"
-		pod, err := i.create(pod)
-		i.Expect(err).NotTo(HaveOccurred())
+		pod, err := a.create(pod)
+		a.Expect(err).NotTo(HaveOccurred())
 		return fmt.Sprint(pod.Name != "")
 	}, "true", "false"},
 
-	"refuses an update of what has changed": {func(i in) string {
-		pod := i.mustCreate("a")
+	"rejects an update with an old resourceVersion": {func(a api) string {
+		pod := a.mustCreate("a")
 		pod.ResourceVersion = "1"
-		_, err := i.client.CoreV1().Pods(i.namespace).Update(i.Context(), pod, metav1.UpdateOptions{})
-		return verdict(err)
+		_, err := a.client.CoreV1().Pods(a.namespace).Update(a.Context(), pod, metav1.UpdateOptions{})
+		return outcome(err)
 	}, "Conflict", "accepted"},
 
-	"heeds preconditions": {func(i in) string {
-		i.mustCreate("a")
-		return verdict(i.client.CoreV1().Pods(i.namespace).Delete(i.Context(), "a",
+	"checks preconditions": {func(a api) string {
+		a.mustCreate("a")
+		return outcome(a.client.CoreV1().Pods(a.namespace).Delete(a.Context(), "a",
 			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("another")}))
 	}, "Conflict", "accepted"},
 
-	"keeps an update from the status": {func(i in) string {
-		pod := i.mustCreate("a")
+	"ignores the status in an update": {func(a api) string {
+		pod := a.mustCreate("a")
 		pod.Status.Message = "changed"
-		pod, err := i.client.CoreV1().Pods(i.namespace).Update(i.Context(), pod, metav1.UpdateOptions{})
-		i.Expect(err).NotTo(HaveOccurred())
+		pod, err := a.client.CoreV1().Pods(a.namespace).Update(a.Context(), pod, metav1.UpdateOptions{})
+		a.Expect(err).NotTo(HaveOccurred())
 		return pod.Status.Message
 	}, "", "changed"},
 
-	"keeps a status update from the spec": {func(i in) string {
-		pod := i.mustCreate("a")
+	"ignores the spec in an update of the status": {func(a api) string {
+		pod := a.mustCreate("a")
 		pod.Spec.Containers[0].Image = "example.com/another"
-		pod, err := i.client.CoreV1().Pods(i.namespace).UpdateStatus(i.Context(), pod, metav1.UpdateOptions{})
-		i.Expect(err).NotTo(HaveOccurred())
+		pod, err := a.client.CoreV1().Pods(a.namespace).UpdateStatus(a.Context(), pod, metav1.UpdateOptions{})
+		a.Expect(err).NotTo(HaveOccurred())
 		return pod.Spec.Containers[0].Image
 	}, "example.com/none", "example.com/another"},
 
-	"knows who owns a field": {func(i in) string {
+	"reports a conflict of field managers": {func(a api) string {
 		apply := func(manager, value string) error {
-			_, err := i.client.CoreV1().ConfigMaps(i.namespace).Apply(i.Context(),
-				corev1ac.ConfigMap("c", i.namespace).WithData(map[string]string{"key": value}),
+			_, err := a.client.CoreV1().ConfigMaps(a.namespace).Apply(a.Context(),
+				corev1ac.ConfigMap("c", a.namespace).WithData(map[string]string{"key": value}),
 				metav1.ApplyOptions{FieldManager: manager})
 			return err
 		}
-		i.Expect(apply("one", "1")).To(Succeed())
-		return verdict(apply("two", "2"))
+		a.Expect(apply("one", "1")).To(Succeed())
+		return outcome(apply("two", "2"))
 	}, "Conflict", "Conflict"},
 }
 
-// What the fake clientset does as a server does, and what it does not. Both are given the same requests.
 func TestFakeClientsetBesideARealServer(t *testing.T) {
 	t.Parallel()
-	for _, facts := range []map[string]fact{found, kept} {
-		for name, test := range facts {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				g := NewWithT(t)
-				g.Expect(test.do(in{t, g, testserver.Client(t), testserver.Namespace(t)})).To(Equal(test.server), "a server")
-				g.Expect(test.do(in{t, g, fake.NewClientset(), "any"})).To(Equal(test.fake), "the fake")
-			})
-		}
+	for name, test := range behaviors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			g.Expect(test.do(api{t, g, testserver.Client(t), testserver.Namespace(t)})).To(Equal(test.server), "a server")
+			g.Expect(test.do(api{t, g, fake.NewClientset(), "any"})).To(Equal(test.fake), "the fake")
+		})
 	}
 }
 
-// NewSimpleClientset, which NewClientset replaces, keeps no managed fields.
-func TestSimpleClientsetKnowsNoFieldOwners(t *testing.T) {
+// NewClientset replaces NewSimpleClientset, which does not keep managed fields.
+func TestSimpleClientsetReportsNoConflictOfFieldManagers(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "any"}}
@@ -196,8 +189,8 @@ func TestSimpleClientsetKnowsNoFieldOwners(t *testing.T) {
 	}
 }
 
-// What it is for: a test asks what was done, and has requests fail.
-func TestFakeRecordsAndFailsOnDemand(t *testing.T) {
+// A fake clientset records the requests, and a test can make them fail.
+func TestFakeRecordsRequestsAndInjectsErrors(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	client := fake.NewClientset()
@@ -211,29 +204,30 @@ func TestFakeRecordsAndFailsOnDemand(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(pods.Delete(t.Context(), "a", metav1.DeleteOptions{})).To(MatchError("not today"))
 
-	var asked []string
+	var requests []string
 	for _, action := range client.Actions() {
-		asked = append(asked, action.GetVerb()+" "+action.GetResource().Resource)
+		requests = append(requests, action.GetVerb()+" "+action.GetResource().Resource)
 	}
-	g.Expect(asked).To(Equal([]string{"create pods", "patch pods", "delete pods"}))
+	g.Expect(requests).To(Equal([]string{"create pods", "patch pods", "delete pods"}))
 }
 
-// A fake watch replays what there is, unless it is given the version of a list. It remembers no deletion.
-func TestFakeWatchTellsOfNoMissedDeletion(t *testing.T) {
+// A fake watch replays the existing objects, unless it starts at the resourceVersion of a list. It does not replay
+// deletions.
+func TestFakeWatchDoesNotReplayDeletions(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	i := in{t, g, fake.NewClientset(), "any"}
-	pods := i.client.CoreV1().Pods("any")
-	i.mustCreate("a", "b")
+	a := api{t, g, fake.NewClientset(), "any"}
+	pods := a.client.CoreV1().Pods("any")
+	a.mustCreate("a", "b")
 	list, err := pods.List(t.Context(), metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(pods.Delete(t.Context(), "a", metav1.DeleteOptions{})).To(Succeed())
-	i.mustCreate("c")
+	a.mustCreate("c")
 
 	w, err := pods.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(w.Stop)
-	i.mustCreate("d")
+	a.mustCreate("d")
 	for _, want := range []string{"c", "d"} {
 		var event watch.Event
 		g.Eventually(w.ResultChan()).Should(Receive(&event))

@@ -1,11 +1,10 @@
-// Clientset lists the same pods through the three kinds of client that client-go has, and weighs the
-// answers.
+// Clientset lists the same pods through the three kinds of client that client-go has, and compares the responses.
 //
 // Read beside it, at the pinned version, k8s.io/client-go@v0.37.2:
 //   - kubernetes/clientset.go, NewForConfig: one typed client per group and version, over one HTTP client.
-//   - gentype/type.go, and rest/request.go, UseProtobufAsDefaultIfPreferred: why a typed client gets protobuf unasked.
-//   - dynamic/simple.go, ConfigFor: why a dynamic client gets JSON (or CBOR, where both sides have it).
-//   - metadata/metadata.go, ConfigFor and List: how a metadata client asks for less.
+//   - gentype/type.go, and rest/request.go, UseProtobufAsDefaultIfPreferred: why a typed client requests protobuf by default.
+//   - dynamic/simple.go, ConfigFor: why a dynamic client requests JSON (or CBOR, where client and server have it enabled).
+//   - metadata/metadata.go, ConfigFor and List: how a metadata client requests less.
 package main
 
 import (
@@ -24,15 +23,15 @@ import (
 
 func main() { lesson.Main(program) }
 
-// count is how many pods are made.
+// count is the number of pods to create.
 var count = 20
 
 var program = lesson.Lesson{
 	Name: "clientset",
-	Shows: `Makes pods of the size that pods have in production, lists them with a typed, a dynamic and a metadata
-client, and prints what each costs on the wire and what it can see. It takes about 5 seconds.`,
+	Shows: `Creates pods of the size of pods in production, lists them with a typed, a dynamic and a metadata client, and
+prints the size of each response and what each client can read. It takes about 5 seconds.`,
 	Flags: func(flags *flag.FlagSet) {
-		flags.Func("pods", "the `NUMBER` of pods to make, 1 to 500 (default: 20)", func(value string) error {
+		flags.Func("pods", "the `NUMBER` of pods to create, 1 to 500 (default: 20)", func(value string) error {
 			number, err := strconv.Atoi(value)
 			if err != nil || number < 1 || number > 500 {
 				return errors.New("it must be a number from 1 to 500")
@@ -44,52 +43,54 @@ client, and prints what each costs on the wire and what it can see. It takes abo
 	Run: run,
 }
 
-func run(ctx context.Context, world *lesson.World) error {
-	if err := makePods(ctx, world, count); err != nil {
+func run(ctx context.Context, env *lesson.Env) error {
+	if err := createPods(ctx, env, 0, count); err != nil {
 		return err
 	}
-	if err := weigh(ctx, world); err != nil {
+	if err := measure(ctx, env); err != nil {
 		return err
 	}
-	if err := compress(ctx, world); err != nil {
+	if err := compress(ctx, env); err != nil {
 		return err
 	}
-	return look(ctx, world)
+	return read(ctx, env)
 }
 
-// weigh lists the pods in every way, and prints what came over the wire, rounded: a version that is one
-// digit longer must not change the page.
-func weigh(ctx context.Context, world *lesson.World) error {
-	world.Printf("1. %d pods, listed:\n\n", count)
-	world.Printf("   %-27s  %-36s %4s  %7s  %5s\n", "client", "content type", "KiB", "per pod", "ratio")
+// measure lists the pods through each client and prints the size of the responses. It rounds, because a
+// resourceVersion with one more digit must not change the output.
+func measure(ctx context.Context, env *lesson.Env) error {
+	env.Printf("1. %d pods, listed:\n\n", count)
+	env.Printf("   %-27s  %-36s %4s  %7s  %5s\n", "client", "content type", "KiB", "per pod", "ratio")
 	var first int64
-	for _, way := range ways {
-		list, err := way.list(ctx, world)
+	for _, client := range clients {
+		var wire meter
+		items, err := client.list(ctx, env, &wire)
 		if err != nil {
-			return fmt.Errorf("listing with the %s client: %w", way.name, err)
+			return fmt.Errorf("listing with the %s client: %w", client.name, err)
 		}
-		if list.items != count {
-			return fmt.Errorf("the %s client listed %d pods instead of %d", way.name, list.items, count)
+		if items != count {
+			return fmt.Errorf("the %s client listed %d pods instead of %d", client.name, items, count)
 		}
-		first = cmp.Or(first, list.bytes)
-		world.Printf("   %-27s  %-36s %4d  %7d  %5.2f\n", way.name, list.contentType, list.bytes>>10,
-			rounded(list.bytes/int64(count)), float64(list.bytes)/float64(first))
+		first = cmp.Or(first, wire.bytes)
+		env.Printf("   %-27s  %-36s %4d  %7d  %5.2f\n", client.name, wire.contentType, wire.bytes>>10,
+			rounded(wire.bytes/int64(count)), float64(wire.bytes)/float64(first))
 	}
-	bookkeeping, err := managedFields(ctx, world)
+	bytes, err := managedFields(ctx, env)
 	if err != nil {
 		return err
 	}
-	world.Printf("\n   Per pod is in bytes. The pods are the same each time; what differs is the encoding and, with\n")
-	world.Printf("   metadata, how much is asked for. That this saves so little is due to metadata.managedFields: about\n")
-	world.Printf("   %d bytes of each pod, which every client gets, and most never read.\n\n", rounded(bookkeeping/int64(count)))
+	env.Printf("\n   Per pod is in bytes. The pods are the same each time: only the encoding differs, and the metadata client\n")
+	env.Printf("   requests less. It saves so little because of metadata.managedFields: about %d bytes of each pod, which\n",
+		rounded(bytes/int64(count)))
+	env.Printf("   every client gets and most never read.\n\n")
 	return nil
 }
 
 func rounded(bytes int64) int64 { return (bytes + 50) / 100 * 100 }
 
-// managedFields is how many bytes of all pods tell who wrote which field. It is JSON, in protobuf too.
-func managedFields(ctx context.Context, world *lesson.World) (int64, error) {
-	list, err := world.Client.CoreV1().Pods(world.Namespace).List(ctx, metav1.ListOptions{})
+// managedFields returns the size of the managed fields of all pods. They are JSON, in protobuf too.
+func managedFields(ctx context.Context, env *lesson.Env) (int64, error) {
+	list, err := env.Client.CoreV1().Pods(env.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
 	}
@@ -102,46 +103,42 @@ func managedFields(ctx context.Context, world *lesson.World) (int64, error) {
 	return bytes, nil
 }
 
-// compress lists with the dynamic client once more, as it is by default: it lets the server compress. (The
-// server's part is k8s.io/apiserver@v0.37.0 pkg/endpoints/handlers/responsewriters/writers.go,
-// defaultGzipThresholdBytes.)
-func compress(ctx context.Context, world *lesson.World) error {
-	plain, err := dynamicJSON(ctx, world)
-	if err != nil {
-		return err
+// compress lists with the dynamic client without and with compression. The threshold is
+// k8s.io/apiserver@v0.37.0 pkg/endpoints/handlers/responsewriters/writers.go, defaultGzipThresholdBytes.
+func compress(ctx context.Context, env *lesson.Env) error {
+	plain, compressed := meter{}, meter{gzip: true}
+	for _, wire := range []*meter{&plain, &compressed} {
+		if _, err := listDynamic(ctx, env, wire); err != nil {
+			return err
+		}
 	}
-	wire := meter{gzip: true}
-	pressed, err := dynamicThrough(ctx, world, &wire)
-	if err != nil {
-		return err
-	}
-	world.Printf("2. Compressed, which clients allow unless rest.Config.DisableCompression is set:\n\n")
-	if wire.encoding == "" {
-		world.Printf("   JSON of %d KiB came as it is: the server compresses answers above 128 KiB only.\n\n", plain.bytes>>10)
+	env.Printf("2. Compressed, which clients allow unless rest.Config.DisableCompression is set:\n\n")
+	if compressed.encoding == "" {
+		env.Printf("   JSON of %d KiB was not compressed: the server compresses responses above 128 KiB only.\n\n", plain.bytes>>10)
 		return nil
 	}
-	world.Printf("   JSON of %d KiB came as %s, %.2f of that on the wire: the server compresses answers above 128 KiB.\n",
-		plain.bytes>>10, wire.encoding, float64(pressed.bytes)/float64(plain.bytes))
-	world.Printf("   (These pods are all alike; others compress less.) In memory the objects are as large as ever.\n\n")
+	env.Printf("   JSON of %d KiB was sent as %s, %.2f of that on the wire: the server compresses responses above 128 KiB.\n",
+		plain.bytes>>10, compressed.encoding, float64(compressed.bytes)/float64(plain.bytes))
+	env.Printf("   (These pods are all alike; others compress less.) In memory the objects have the same size as before.\n\n")
 	return nil
 }
 
-// look reads the same things of one pod through each client.
-func look(ctx context.Context, world *lesson.World) error {
+// read reads the same fields of one pod through each client.
+func read(ctx context.Context, env *lesson.Env) error {
 	const name = "web-0"
-	world.Printf("3. What each can see of the pod %s:\n\n", name)
-	world.Printf("   %-9s %-28s %-16s %-16s %s\n", "client", "Go type", "label app", "image", "phase")
+	env.Printf("3. What each client can read of the pod %s:\n\n", name)
+	env.Printf("   %-9s %-28s %-16s %-16s %s\n", "client", "Go type", "label app", "image", "phase")
 	row := func(client string, object metav1.Object, image, phase string) {
-		world.Printf("   %-9s %-28s %-16s %-16s %s\n", client, fmt.Sprintf("%T", object), object.GetLabels()["app"], image, phase)
+		env.Printf("   %-9s %-28s %-16s %-16s %s\n", client, fmt.Sprintf("%T", object), object.GetLabels()["app"], image, phase)
 	}
 
-	pod, err := world.Client.CoreV1().Pods(world.Namespace).Get(ctx, name, metav1.GetOptions{})
+	pod, err := env.Client.CoreV1().Pods(env.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	row("typed", pod, pod.Spec.Containers[0].Image, string(pod.Status.Phase))
 
-	dynamicPods, err := dynamicClient(world.Config, world.Namespace)
+	dynamicPods, err := dynamicClient(env.Config, env.Namespace)
 	if err != nil {
 		return err
 	}
@@ -155,7 +152,7 @@ func look(ctx context.Context, world *lesson.World) error {
 	}
 	row("dynamic", object, image, phase)
 
-	metadataPods, err := metadataClient(world.Config, world.Namespace)
+	metadataPods, err := metadataClient(env.Config, env.Namespace)
 	if err != nil {
 		return err
 	}
@@ -169,14 +166,13 @@ func look(ctx context.Context, world *lesson.World) error {
 	if err != nil {
 		return err
 	}
-	world.Printf("\n   A field misspelt: with the typed client it does not compile; with the dynamic one found=%t, and no error.\n", found)
-	world.Printf("   apiVersion and kind: typed %s, dynamic %s, metadata %s.\n", kindOf(pod), kindOf(object), kindOf(partial))
-	world.Printf("   A Go type says it already, so typed clients leave these two fields empty.\n")
+	env.Printf("\n   A misspelt field: with the typed client it does not compile; with the dynamic one found=%t, and no error.\n", found)
+	env.Printf("   apiVersion and kind: typed %s, dynamic %s, metadata %s.\n", kindOf(pod), kindOf(object), kindOf(partial))
+	env.Printf("   Typed clients leave these two fields empty, because the Go type already stands for them.\n")
 	return nil
 }
 
-// imageAndPhase digs in a map of maps, which is all that an Unstructured is. The types are those of JSON:
-// a list is a []any, a whole number an int64.
+// imageAndPhase reads nested maps: an Unstructured holds the types of JSON, a list is a []any and an integer an int64.
 func imageAndPhase(object *unstructured.Unstructured) (image, phase string, err error) {
 	containers, found, err := unstructured.NestedSlice(object.Object, "spec", "containers")
 	if err != nil || !found || len(containers) == 0 {

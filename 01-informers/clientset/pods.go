@@ -12,18 +12,18 @@ import (
 	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// makePods makes n pods, web-0 and so on, with all that a pod in production has: a sidecar, probes,
-// resources, environment, volumes, an owner's labels, and the status that a kubelet would have written.
-func makePods(ctx context.Context, world *lesson.World, n int) error {
-	client := world.Client.CoreV1().Pods(world.Namespace)
-	for i := range n {
+// createPods creates the pods web-FROM to web-TO, without the last, with the fields that pods in production have: a
+// sidecar, probes, resources, environment, volumes, labels, and the status that a kubelet writes.
+func createPods(ctx context.Context, env *lesson.Env, from, to int) error {
+	client := env.Client.CoreV1().Pods(env.Namespace)
+	for i := from; i < to; i++ {
 		pod, err := client.Create(ctx, bigPod(fmt.Sprintf("web-%d", i)), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("creating a pod: %w", err)
 		}
 		pod.Status = runningStatus(pod)
 		if _, err := client.UpdateStatus(ctx, pod, metav1.UpdateOptions{FieldManager: "kubelet"}); err != nil {
-			return fmt.Errorf("writing the status of a pod: %w", err)
+			return fmt.Errorf("updating the status of a pod: %w", err)
 		}
 	}
 	return nil
@@ -82,7 +82,7 @@ func container(name, portName string, port int32) corev1.Container {
 	return one
 }
 
-// runningStatus is what a kubelet writes of a pod that runs.
+// runningStatus returns the status that a kubelet writes for a running pod.
 func runningStatus(pod *corev1.Pod) corev1.PodStatus {
 	started := pod.CreationTimestamp
 	status := corev1.PodStatus{

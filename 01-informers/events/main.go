@@ -1,21 +1,22 @@
-// Command events shows the recorder of events.k8s.io: what an Event says, how the same again becomes a
-// count, what is lost and who is told (nobody), which rights it needs, and how a program ends without losing
-// what it has just said.
+// Command events shows the recorder of events.k8s.io: what an Event contains, how repeated Events become a
+// series, which Events are lost without an error, which permissions the recorder needs, and how a program ends
+// without losing Events.
 //
-// The sources to read beside it, in k8s.io/client-go v0.37.2:
+// Source, k8s.io/client-go v0.37.2:
 //
-//   - tools/events/event_recorder.go: recorderImpl.eventf, which builds the Event and hands it over in a
+//   - tools/events/event_recorder.go: recorderImpl.eventf, which builds the Event and passes it on in a
 //     goroutine.
-//   - tools/events/event_broadcaster.go: recordToSink and getKey decide what is the same again; recordEvent
-//     decides what is tried again; refreshExistingEventSeries and finishSeries write the counts.
+//   - tools/events/event_broadcaster.go: recordToSink and getKey decide which Events are repetitions; recordEvent
+//     decides which requests are retried; refreshExistingEventSeries and finishSeries write the counts.
 //   - tools/events/fake.go: FakeRecorder, for the tests of a controller.
-//   - k8s.io/apimachinery v0.37.2, pkg/watch/mux.go: Broadcaster, the queue between the two.
+//   - k8s.io/apimachinery v0.37.2, pkg/watch/mux.go: Broadcaster, the queue between recorder and sink.
 //
-// What it replaces: tools/record, the recorder of the older core/v1 Events. That one has no related object
-// and no action; its key of "the same" has the message in it; it updates the count at every repetition, and
-// throttles instead, to 25 at once and then one in five minutes for each source and object
-// (EventSourceObjectSpamFilter), and merges what differs in the message only from the tenth on. Here nothing
-// throttles: whoever puts a changing number into the reason, or records in every pass, writes that often.
+// What it replaces: tools/record, the recorder of core/v1 Events. It has no related object and no action. Its
+// key of a repetition includes the message. It updates the count at every repetition, and limits the rate: 25 at
+// once and then one in five minutes for each source and object (EventSourceObjectSpamFilter); from the tenth
+// Event on it merges those that differ only in the message. The recorder of events.k8s.io does not limit the
+// rate: a controller that puts a changing number into the reason, or records an Event in every reconciliation,
+// sends a request each time.
 package main
 
 import (
@@ -34,50 +35,36 @@ func main() { lesson.Main(program) }
 
 var program = lesson.Lesson{
 	Name:  "events",
-	Shows: "Events of events.k8s.io: what they say, series, loss, rights, limits, and a clean end.",
+	Shows: "Events of events.k8s.io: contents, series, loss, permissions, limits, and the end of a program.",
 	Run:   run,
 }
 
-// controller is who reports. The server wants a qualified name.
+// controller is the reporting controller. The server requires a qualified name.
 const controller = "example.com/events-lesson"
 
 // session is one run of the lesson.
 type session struct {
-	*lesson.World
-	// subject is what the Events are about, other what has to do with it.
+	*lesson.Env
+	// subject and other are the regarding and the related object of the Events.
 	subject, other *corev1.ConfigMap
 }
 
-func run(ctx context.Context, world *lesson.World) error {
-	s := &session{World: world}
-	for name, target := range map[string]**corev1.ConfigMap{"subject": &s.subject, "other": &s.other} {
-		created, err := world.Client.CoreV1().ConfigMaps(world.Namespace).Create(ctx,
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("creating ConfigMap %s: %w", name, err)
-		}
-		*target = created
+func run(ctx context.Context, env *lesson.Env) (err error) {
+	s := &session{Env: env}
+	if s.subject, err = env.CreateConfigMap(ctx, "subject", ""); err != nil {
+		return err
 	}
-	for _, step := range []func(context.Context) error{
-		s.sayOnce,
-		s.doNotWait,
-		s.sayAgain,
-		s.exceedLimits,
-		s.lackRights,
-		s.end,
-	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
+	if s.other, err = env.CreateConfigMap(ctx, "other", ""); err != nil {
+		return err
 	}
-	return nil
+	return lesson.Steps(ctx, s.recordOne, s.recordWithoutWaiting, s.recordSeries, s.exceedLimits, s.lackPermissions, s.end)
 }
 
 func (s *session) events() eventsv1client.EventInterface {
 	return s.Client.EventsV1().Events(s.Namespace)
 }
 
-// with lists the Events that have a reason, the oldest first.
+// with returns the Events with this reason.
 func (s *session) with(ctx context.Context, reason string) ([]eventsv1.Event, error) {
 	list, err := s.events().List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
 	if err != nil {

@@ -13,9 +13,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// recording is a recorder with all that is behind it.
+// recording is a recorder with its broadcaster and its sink.
 type recording struct {
 	recorder    events.EventRecorder
 	broadcaster events.EventBroadcaster
@@ -23,55 +25,56 @@ type recording struct {
 	cancel      context.CancelFunc
 }
 
-// record starts to record into the server. gate, unless nil, holds every request back until it is closed.
+// record starts a recording to the server. gate, if it is not nil, blocks every request until it is closed.
 func record(ctx context.Context, client kubernetes.Interface, gate <-chan struct{}) (*recording, error) {
 	return recordInto(ctx, &events.EventSinkImpl{Interface: client.EventsV1()}, gate)
 }
 
+// recordInto starts a recording to any sink.
 func recordInto(ctx context.Context, to events.EventSink, gate <-chan struct{}) (*recording, error) {
-	// What the broadcaster would log of lost Events goes nowhere: the lesson says it itself. An operator
-	// leaves the logger alone.
+	// The broadcaster logs lost Events. The lesson prints them itself, and so discards the log. An operator
+	// keeps the logger.
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
 	r := &recording{sink: &sink{EventSink: to, gate: gate}, cancel: cancel}
 	r.broadcaster = events.NewBroadcaster(r.sink)
 	if err := r.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		cancel()
-		return nil, fmt.Errorf("starting to record Events: %w", err)
+		return nil, fmt.Errorf("starting the broadcaster: %w", err)
 	}
 	if _, err := r.broadcaster.StartEventWatcher(func(runtime.Object) {
-		r.sink.note(func(t *totals) { t.arrived++ })
+		r.sink.count(func(t *totals) { t.queued++ })
 	}); err != nil {
 		cancel()
-		return nil, fmt.Errorf("watching what is recorded: %w", err)
+		return nil, fmt.Errorf("watching the broadcaster: %w", err)
 	}
-	// The scheme is for the reference: a typed object read by a clientset does not say its kind.
+	// The recorder needs the scheme for the reference, because an object from a typed client has no kind.
 	r.recorder = r.broadcaster.NewRecorder(scheme.Scheme, controller).WithLogger(klog.Logger{})
 	return r, nil
 }
 
 var _ events.EventRecorder = &recording{}
 
-// Eventf records, and counts that it was called.
+// Eventf records an Event, and counts the call.
 func (r *recording) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	r.sink.note(func(t *totals) { t.said++ })
+	r.sink.count(func(t *totals) { t.called++ })
 	r.recorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }
 
-// Close ends a recording and loses nothing that can still be written. Nothing may be recorded any more.
-// client-go has no call for that, as an Event passes through goroutines that nobody can wait for: from Eventf
-// to the queue, from the queue to the sink, and one for each request. Shutdown alone loses Events: it does
-// not wait for what is on its way to the queue (that is dropped in silence), nor for the requests. So:
+// Close ends a recording without losing Events that can still be written. Eventf must not be called any more.
+// client-go has no function for that: an Event passes through goroutines for which a caller cannot wait, from
+// Eventf to the queue, from the queue to the sink, and one for each request. Shutdown alone loses Events. It
+// drops those that are not yet in the queue, and does not wait for requests. So Close:
 //
-//  1. What was said has arrived in the queue, which a second watcher of the broadcaster counts, and the
-//     requests have ended, which the sink counts. A pause stands for those that have not begun.
-//  2. Shutdown ends the queue.
-//  3. The context ends, and with it the goroutines that write counts and try again. Ended earlier, it ends
-//     the requests, too.
+//  1. waits until all Events are in the queue, which a second watcher of the broadcaster counts, and until the
+//     requests have ended, which the sink counts. A pause covers requests that have not started.
+//  2. calls Shutdown, which ends the queue.
+//  3. cancels the context, and with it the goroutines that write counts and retry. Cancelled earlier, it would
+//     cancel the requests too.
 //
-// A server that does not answer must not keep a program from ending: ctx bounds the wait.
+// ctx bounds the wait, because a server that does not respond must not keep a program from ending.
 func (r *recording) Close(ctx context.Context) error {
 	defer r.cancel()
-	err := r.sink.rest(ctx)
+	err := r.sink.drain(ctx)
 	r.broadcaster.Shutdown()
 	if err != nil {
 		return fmt.Errorf("waiting for Events to be written: %w", err)
@@ -80,14 +83,14 @@ func (r *recording) Close(ctx context.Context) error {
 }
 
 const (
-	// quiet is how long nothing may have happened before a recording counts as written.
+	// quiet is how long no count may have changed before all Events count as written.
 	quiet = 100 * time.Millisecond
-	// patience is the same where something that was said has not arrived. It may never: what has no
-	// reference or an unknown type is logged and dropped by Eventf.
+	// patience is the same if an Event is not in the queue. It may never be: Eventf logs and drops an Event
+	// that has no reference or an unknown type.
 	patience = time.Second
 )
 
-// sink counts what goes to the server.
+// sink counts requests to the server.
 type sink struct {
 	events.EventSink
 	gate <-chan struct{}
@@ -96,9 +99,9 @@ type sink struct {
 	totals totals
 }
 
-// totals are the calls of Eventf, those that have arrived in the queue, the requests that were begun, by
-// kind, those of them that failed, and those that have not ended.
-type totals struct{ said, arrived, creates, patches, failed, underWay int }
+// totals are the calls of Eventf, the Events that were queued, the requests by verb, those that failed, and those
+// that have not ended.
+type totals struct{ called, queued, creates, patches, failed, inFlight int }
 
 // Create writes a new Event.
 func (s *sink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
@@ -114,11 +117,11 @@ func (s *sink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*
 	})
 }
 
-func (s *sink) do(ctx context.Context, count func(*totals), send func() (*eventsv1.Event, error)) (event *eventsv1.Event, err error) {
-	s.note(func(t *totals) { t.underWay++; count(t) })
+func (s *sink) do(ctx context.Context, verb func(*totals), send func() (*eventsv1.Event, error)) (event *eventsv1.Event, err error) {
+	s.count(func(t *totals) { t.inFlight++; verb(t) })
 	defer func() {
-		s.note(func(t *totals) {
-			t.underWay--
+		s.count(func(t *totals) {
+			t.inFlight--
 			if err != nil {
 				t.failed++
 			}
@@ -134,7 +137,7 @@ func (s *sink) do(ctx context.Context, count func(*totals), send func() (*events
 	return send()
 }
 
-func (s *sink) note(change func(*totals)) {
+func (s *sink) count(change func(*totals)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.totals)
@@ -146,21 +149,23 @@ func (s *sink) sent() totals {
 	return s.totals
 }
 
-// rest waits until all that was said has arrived, nothing is under way, and nothing new has begun for a while.
-func (s *sink) rest(ctx context.Context) error {
-	before, since := s.sent(), time.Now()
-	return wait.PollUntilContextCancel(ctx, quiet/10, false, func(context.Context) (bool, error) {
-		now := s.sent()
-		if now != before || now.underWay > 0 {
-			before, since = now, time.Now()
-		}
-		still := time.Since(since)
-		return still >= patience || still >= quiet && now.arrived == now.said, nil
+// until waits until the condition is met and no request is in flight.
+func (s *sink) until(ctx context.Context, condition func(totals) bool) error {
+	return lesson.Until(ctx, "the requests have ended", func() bool {
+		t := s.sent()
+		return t.inFlight == 0 && condition(t)
 	})
 }
 
-// until polls for what is written in its own time.
-func until(ctx context.Context, condition func() bool) error {
-	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true,
-		func(context.Context) (bool, error) { return condition(), nil })
+// drain waits until all Events were queued, no request is in flight, and no count has changed for a while.
+func (s *sink) drain(ctx context.Context) error {
+	before, since := s.sent(), time.Now()
+	return wait.PollUntilContextCancel(ctx, quiet/10, false, func(context.Context) (bool, error) {
+		now := s.sent()
+		if now != before || now.inFlight > 0 {
+			before, since = now, time.Now()
+		}
+		idle := time.Since(since)
+		return idle >= patience || idle >= quiet && now.queued == now.called, nil
+	})
 }

@@ -13,57 +13,57 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-func TestTheSecondIsAPatchAtOnceAndTheThirdIsOnlyCounted(t *testing.T) {
+func TestTheFirstRepetitionIsPatchedAtOnceAndTheNextIsOnlyCounted(t *testing.T) {
 	inBubble(t, nil, func(g Gomega, b *bubble) {
 		for range 3 {
-			b.say(subject("1"), "Failing", "why")
+			b.failing()
 		}
 		g.Expect(b.memory.verbs()).To(Equal([]string{"create 1", "patch 2"}))
 		g.Expect(time.Since(b.begin)).To(BeZero())
 	})
 }
 
-// finishSeries runs every 6 minutes and writes the count of what has been silent for 6: up to 12 in all.
-func TestTheCountIsWrittenWhenItHasBeenSilent(t *testing.T) {
+// finishSeries runs every 6 minutes and writes the count of a series without a repetition for 6 minutes, that is
+// after at most 12.
+func TestTheCountIsWrittenWhenTheSeriesEnds(t *testing.T) {
 	inBubble(t, nil, func(g Gomega, b *bubble) {
 		for range 4 {
-			b.say(subject("1"), "Failing", "why")
-			b.pass(time.Since(b.begin) + 20*time.Second)
+			b.failing()
+			b.advance(time.Since(b.begin) + 20*time.Second)
 		}
-		b.pass(11 * time.Minute)
+		b.advance(11 * time.Minute)
 		g.Expect(b.memory.verbs()).To(Equal([]string{"create 1", "patch 2"}))
-		b.pass(13 * time.Minute)
+		b.advance(13 * time.Minute)
 		g.Expect(b.memory.verbs()).To(Equal([]string{"create 1", "patch 2", "patch 4"}))
 
-		// The series has ended: the same again is another Event.
-		b.say(subject("1"), "Failing", "why")
+		// The series has ended: the next repetition is a new Event.
+		b.failing()
 		g.Expect(b.memory.verbs()).To(HaveLen(4))
 		g.Expect(b.memory.writes[3].verb).To(Equal("create"))
 		g.Expect(b.memory.writes[3].name).NotTo(Equal(b.memory.writes[0].name))
 	})
 }
 
-// What goes on and on is written every 30 minutes, which also keeps the server from forgetting it: an Event
-// lives for an hour there (kube-apiserver --event-ttl).
+// This also keeps the Event from expiring on the server after an hour (kube-apiserver --event-ttl).
 func TestALongSeriesIsWrittenEvery30Minutes(t *testing.T) {
 	inBubble(t, nil, func(g Gomega, b *bubble) {
-		b.say(subject("1"), "Failing", "why")
+		b.failing()
 		for i := range 7 {
-			b.pass(time.Duration(i)*4*time.Minute + time.Minute)
-			b.say(subject("1"), "Failing", "why")
+			b.advance(time.Duration(i)*4*time.Minute + time.Minute)
+			b.failing()
 		}
-		b.pass(29 * time.Minute)
+		b.advance(29 * time.Minute)
 		g.Expect(b.memory.verbs()).To(Equal([]string{"create 1", "patch 2"}))
-		b.pass(31 * time.Minute)
+		b.advance(31 * time.Minute)
 		g.Expect(b.memory.verbs()).To(ContainElement("patch 8"))
 	})
 }
 
-// A program that ends in between takes the count with it: neither Shutdown nor the end of the context writes it.
-func TestAnEndLosesTheCount(t *testing.T) {
+// Neither Shutdown nor a cancelled context writes the count.
+func TestTheCountIsLostWhenTheProgramEnds(t *testing.T) {
 	inBubble(t, nil, func(g Gomega, b *bubble) {
 		for range 5 {
-			b.say(subject("1"), "Failing", "why")
+			b.failing()
 		}
 		g.Expect(b.Close(b.Context())).To(Succeed())
 		synctest.Wait()
@@ -71,35 +71,28 @@ func TestAnEndLosesTheCount(t *testing.T) {
 	})
 }
 
-// What makes two Events the same: getKey in event_broadcaster.go.
-func TestWhatIsTheSame(t *testing.T) {
+// The key is built by getKey in event_broadcaster.go.
+func TestWhichEventsAreRepetitions(t *testing.T) {
 	for _, row := range []struct {
-		name   string
-		second func(b *bubble)
-		same   bool
+		name    string
+		second  func(b *bubble)
+		repeats bool
 	}{
-		{"all of it", func(b *bubble) { b.say(subject("1"), "Failing", "why") }, true},
-		{"another note", func(b *bubble) { b.say(subject("1"), "Failing", "why else") }, true},
-		{"another reason", func(b *bubble) { b.say(subject("1"), "Failed", "why") }, false},
-		{"another resourceVersion of the object", func(b *bubble) { b.say(subject("2"), "Failing", "why") }, false},
-		{"another action", func(b *bubble) {
-			b.Eventf(subject("1"), nil, corev1.EventTypeNormal, "Failing", "Other", "why")
-			synctest.Wait()
-		}, false},
-		{"another type", func(b *bubble) {
-			b.Eventf(subject("1"), nil, corev1.EventTypeWarning, "Failing", "Test", "why")
-			synctest.Wait()
-		}, false},
+		{"no difference", (*bubble).failing, true},
+		{"another note", func(b *bubble) { b.record(subject("1"), nil, corev1.EventTypeNormal, "Failing", "Test", "why else") }, true},
+		{"another reason", func(b *bubble) { b.record(subject("1"), nil, corev1.EventTypeNormal, "Failed", "Test", "why") }, false},
+		{"another resourceVersion of the object", func(b *bubble) { b.record(subject("2"), nil, corev1.EventTypeNormal, "Failing", "Test", "why") }, false},
+		{"another action", func(b *bubble) { b.record(subject("1"), nil, corev1.EventTypeNormal, "Failing", "Other", "why") }, false},
+		{"another type", func(b *bubble) { b.record(subject("1"), nil, corev1.EventTypeWarning, "Failing", "Test", "why") }, false},
 		{"a related object", func(b *bubble) {
-			b.Eventf(subject("1"), subject("1"), corev1.EventTypeNormal, "Failing", "Test", "why")
-			synctest.Wait()
+			b.record(subject("1"), subject("1"), corev1.EventTypeNormal, "Failing", "Test", "why")
 		}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			inBubble(t, nil, func(g Gomega, b *bubble) {
-				b.say(subject("1"), "Failing", "why")
+				b.failing()
 				row.second(b)
-				if row.same {
+				if row.repeats {
 					g.Expect(b.memory.verbs()).To(Equal([]string{"create 1", "patch 2"}))
 					g.Expect(b.memory.writes[1].note).To(Equal("why"))
 					return
@@ -110,20 +103,19 @@ func TestWhatIsTheSame(t *testing.T) {
 	}
 }
 
-// A reference without resourceVersion makes a series that outlives changes of the object. The recorder takes
-// a reference in place of an object.
-func TestAReferenceWithoutAResourceVersionKeepsASeriesTogether(t *testing.T) {
+// The recorder accepts a reference instead of an object. Without a resourceVersion, a change of the object does
+// not start a new series.
+func TestAReferenceWithoutAResourceVersionKeepsTheSeries(t *testing.T) {
 	inBubble(t, nil, func(g Gomega, b *bubble) {
 		for range 2 {
-			b.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "space", Name: "subject", UID: "uid"},
+			b.record(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "space", Name: "subject", UID: "uid"},
 				nil, corev1.EventTypeNormal, "Failing", "Test", "why")
-			synctest.Wait()
 		}
 		g.Expect(b.memory.verbs()).To(Equal([]string{"create 1", "patch 2"}))
 	})
 }
 
-func TestWhatIsTriedAgain(t *testing.T) {
+func TestWhichRequestsAreRetried(t *testing.T) {
 	resource := schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
 	for _, row := range []struct {
 		name  string
@@ -133,24 +125,24 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		{"no connection: 12 times, 10 seconds apart", errors.New("connection refused"), 12},
 		{"forbidden", apierrors.NewForbidden(resource, "", errors.New("no")), 1},
 		{"invalid", apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, "", nil), 1},
-		// Whatever the server has answered is final here. rest.Request has tried 429 and 503 before, where
-		// they came with Retry-After.
+		// The broadcaster does not retry after a response. rest.Request has already retried 429 and 5xx responses
+		// with a Retry-After header.
 		{"internal error", apierrors.NewInternalError(errors.New("no")), 1},
-		{"too many requests", apierrors.NewTooManyRequests("later", 1), 1},
+		{"too many requests", apierrors.NewTooManyRequests("retry", 1), 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			inBubble(t, func() error { return row.err }, func(g Gomega, b *bubble) {
-				b.say(subject("1"), "Lost", "why")
-				b.pass(5 * time.Minute)
+				b.failing()
+				b.advance(5 * time.Minute)
 				g.Expect(b.memory.verbs()).To(HaveLen(row.tries))
 			})
 		})
 	}
 }
 
-// The key is remembered, though the server never had the Event. The same again is sent as a patch, and
-// created when the patch finds nothing.
-func TestAfterALossTheNextIsAPatch(t *testing.T) {
+// The broadcaster keeps the key, although the server does not have the Event. The repetition is a patch, and a
+// create if the response to the patch is NotFound.
+func TestTheRepetitionOfALostEventIsAPatch(t *testing.T) {
 	fail := true
 	inBubble(t, func() error {
 		if fail {
@@ -158,33 +150,33 @@ func TestAfterALossTheNextIsAPatch(t *testing.T) {
 		}
 		return nil
 	}, func(g Gomega, b *bubble) {
-		b.say(subject("1"), "Lost", "why")
+		b.failing()
 		fail = false
-		b.say(subject("1"), "Lost", "why")
+		b.failing()
 		g.Expect(b.memory.verbs()).To(Equal([]string{"create 1", "patch 2"}))
 	})
 }
 
-func TestAfterShutdownEventsAreDroppedInSilence(t *testing.T) {
+func TestAfterShutdownEventsAreDroppedWithoutAnError(t *testing.T) {
 	inBubble(t, nil, func(g Gomega, b *bubble) {
 		b.broadcaster.Shutdown()
-		b.say(subject("1"), "Late", "why")
+		b.failing()
 		g.Expect(b.memory.verbs()).To(BeEmpty())
 	})
 }
 
-// What Eventf itself refuses never gets as far as the queue; Close waits a second for it and gives up.
-func TestCloseDoesNotWaitForEverForWhatWasRefused(t *testing.T) {
+// Eventf rejects the Event before the queue. Close waits a second for it.
+func TestCloseDoesNotWaitForeverForARejectedEvent(t *testing.T) {
 	inBubble(t, nil, func(g Gomega, b *bubble) {
-		b.Eventf(subject("1"), nil, "Error", "Refused", "Test", "no such type")
+		b.Eventf(subject("1"), nil, "Error", "Rejected", "Test", "no such type")
 		g.Expect(b.Close(b.Context())).To(Succeed())
 		g.Expect(time.Since(b.begin)).To(BeNumerically("~", patience, 2*quiet))
 		g.Expect(b.memory.verbs()).To(BeEmpty())
 	})
 }
 
-// For a controller's own tests. It writes one line for each Event into a channel, and an Eventf that finds
-// the channel full waits: give it room, or read along.
+// FakeRecorder is for the tests of a controller. It sends one line for each Event to a channel, and Eventf blocks
+// while the channel is full.
 func TestAFakeRecorderBlocksWhenItIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

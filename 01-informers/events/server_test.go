@@ -13,45 +13,45 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// What the server takes and refuses, in events.k8s.io/v1.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	namespace := testserver.Namespace(t)
 	client := testserver.Client(t).EventsV1().Events(namespace)
 	for _, row := range []struct {
-		name, refused string
-		change        func(*eventsv1.Event)
+		name, rejected string
+		change         func(*eventsv1.Event)
 	}{
-		{"a valid one", "", func(*eventsv1.Event) {}},
+		{"valid", "", func(*eventsv1.Event) {}},
 		{"a note of 1,024 bytes", "", func(e *eventsv1.Event) { e.Note = strings.Repeat("x", 1024) }},
 		{"a note of 1,025 bytes", "can have at most 1024 characters", func(e *eventsv1.Event) { e.Note = strings.Repeat("x", 1025) }},
-		{"it is bytes, not letters", "can have at most 1024 characters", func(e *eventsv1.Event) { e.Note = strings.Repeat("ü", 513) }},
+		{"the limit is in bytes, not characters", "can have at most 1024 characters", func(e *eventsv1.Event) { e.Note = strings.Repeat("ü", 513) }},
 		{"a reason of 128 bytes", "", func(e *eventsv1.Event) { e.Reason = strings.Repeat("x", 128) }},
 		{"a reason of 129 bytes", "can have at most 128 characters", func(e *eventsv1.Event) { e.Reason = strings.Repeat("x", 129) }},
 		{"no reason", "Required value", func(e *eventsv1.Event) { e.Reason = "" }},
 		{"no action", "Required value", func(e *eventsv1.Event) { e.Action = "" }},
 		{"no note", "", func(e *eventsv1.Event) { e.Note = "" }},
-		{"a reporter that is no name", "reportingController", func(e *eventsv1.Event) { e.ReportingController = "my controller" }},
-		{"a type of one's own", "has invalid value", func(e *eventsv1.Event) { e.Type = "Error" }},
+		{"a reporting controller that is not a qualified name", "reportingController", func(e *eventsv1.Event) { e.ReportingController = "my controller" }},
+		{"an unknown type", "has invalid value", func(e *eventsv1.Event) { e.Type = "Error" }},
 		{"a series of one", "should be at least 2", func(e *eventsv1.Event) {
 			e.Series = &eventsv1.EventSeries{Count: 1, LastObservedTime: metav1.NowMicro()}
 		}},
-		{"about a cluster-scoped object, outside default and kube-system", "does not match event.namespace", func(e *eventsv1.Event) { e.Regarding.Namespace = "" }},
-		// The older API compares the namespaces. Here an Event is no proof that its writer may touch what it is about.
-		{"about something in another namespace", "", func(e *eventsv1.Event) { e.Regarding.Namespace = "elsewhere" }},
-		{"about something that is not there", "", func(e *eventsv1.Event) { e.Regarding.Name = "nobody" }},
+		{"regarding a cluster-scoped object, outside default and kube-system", "does not match event.namespace", func(e *eventsv1.Event) { e.Regarding.Namespace = "" }},
+		// The core API compares the namespaces. In this API, the writer of an Event may have no permissions for the
+		// regarding object.
+		{"regarding an object in another namespace", "", func(e *eventsv1.Event) { e.Regarding.Namespace = "elsewhere" }},
+		{"regarding an object that does not exist", "", func(e *eventsv1.Event) { e.Regarding.Name = "none" }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			g := NewWithT(t)
 			event := valid(namespace)
 			row.change(event)
 			_, err := client.Create(t.Context(), event, metav1.CreateOptions{})
-			if row.refused == "" {
+			if row.rejected == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
 			g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-			g.Expect(err).To(MatchError(ContainSubstring(row.refused)))
+			g.Expect(err).To(MatchError(ContainSubstring(row.rejected)))
 		})
 	}
 }
@@ -65,8 +65,8 @@ func valid(namespace string) *eventsv1.Event {
 	}
 }
 
-// Only a series changes. Hence the second note of a series is lost: nobody could write it.
-func TestAnEventCannotBeRewritten(t *testing.T) {
+// Only the series can be updated. So a series keeps the note of its first Event.
+func TestOnlyTheSeriesOfAnEventCanBeUpdated(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	namespace := testserver.Namespace(t)
@@ -85,8 +85,8 @@ func TestAnEventCannotBeRewritten(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// One store, two APIs: kubectl reads what the new API has written, under the old names.
-func TestTheCoreAPIShowsTheSameEvent(t *testing.T) {
+// Both APIs have the same objects. kubectl reads Events through the core API, with its field names.
+func TestTheCoreAPIReturnsTheSameEvent(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	namespace := testserver.Namespace(t)
@@ -96,7 +96,7 @@ func TestTheCoreAPIShowsTheSameEvent(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(old.Message).To(Equal(event.Note))
 	g.Expect(old.InvolvedObject).To(Equal(event.Regarding))
-	g.Expect(old.Count).To(BeZero(), "the count of the new API is in the series")
+	g.Expect(old.Count).To(BeZero(), "events.k8s.io has the count in the series")
 }
 
 func TestAnEventAboutAClusterScopedObjectIsInDefault(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/workbook/01-informers/internal/testserver"
+	"example.com/workbook/01-informers/internal/lesson/lessontest"
 )
 
-// popped plays a trace into a queue and returns what each Pop gives.
+// popped makes the calls and returns the result of each Pop.
 func popped(g Gomega, queue cache.Queue, calls ...func(cache.Queue) error) []string {
 	for _, call := range calls {
 		g.Expect(call(queue)).To(Succeed())
@@ -22,53 +22,10 @@ func popped(g Gomega, queue cache.Queue, calls ...func(cache.Queue) error) []str
 	return popped
 }
 
-func TestProgramPrintsBothQueuesSideBySide(t *testing.T) {
-	g := NewWithT(t)
-	out, err := testserver.Lesson(t, program)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(out).To(ContainSubstring("1  Added c@11, Updated c@13, Deleted (c@13)  Added c@11                Added c@11"))
-	g.Expect(out).To(ContainSubstring("3  Deleted b@14, Added b@15, Replaced b@15   Updated c@13              Updated c@13"))
-	g.Expect(out).To(ContainSubstring(".                                         Deleted (d@3)             ReplacedAll [a@12 b@15 e@17] at 18"))
-	g.Expect(out).To(ContainSubstring("OnDelete b, final state unknown; the last that was seen: b@6"))
-	g.Expect(out).To(ContainSubstring("UnlockWhileProcessing=false  no"))
-	g.Expect(out).To(ContainSubstring("UnlockWhileProcessing=true   yes"))
-	g.Expect(out).To(ContainSubstring("AtomicFIFO                   true"))
-}
+// It is not parallel, because other tests change the feature gates.
+func TestProgram(t *testing.T) { lessontest.ExpectOutput(t, program) }
 
-// The heart of the lesson: one trace, three queues.
-func TestOneTraceInThreeQueues(t *testing.T) {
-	t.Parallel()
-	want := map[string][]string{
-		"DeltaFIFO": {
-			"Added c@11, Updated c@13, Deleted (c@13)",
-			"Updated a@12, Replaced a@12",
-			"Deleted b@14, Added b@15, Replaced b@15",
-			"Replaced e@17",
-			"Deleted (d@3)",
-		},
-		"RealFIFO, event by event": {
-			"Added c@11", "Updated a@12", "Updated c@13", "Deleted b@14", "Deleted b@14", "Added b@15",
-			"Deleted (c@13)", "Deleted (d@3)", "Replaced a@12", "Replaced b@15", "Replaced e@17",
-		},
-		"RealFIFO, AtomicEvents": {
-			"Added c@11", "Updated a@12", "Updated c@13", "Deleted b@14", "Deleted b@14", "Added b@15",
-			"Bookmark 16", "ReplacedAll [a@12 b@15 e@17] at 18", "SyncAll",
-		},
-	}
-	for _, kind := range kinds {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-			queue := kind.make(storeBefore())
-			g.Expect(play(queue, trace)).To(Succeed())
-			got, err := popAll(queue)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(got).To(Equal(want[kind.name]))
-		})
-	}
-}
-
-// randomCalls are a hundred adds, updates and deletions of a few keys, and how each reads as a delta.
+// randomCalls returns a hundred adds, updates and deletions of a few keys, with their deltas and names.
 func randomCalls(random *rand.Rand) (calls []func(cache.Queue) error, deltas, names []string) {
 	for version := range 100 {
 		name := fmt.Sprintf("o%d", random.IntN(5))
@@ -80,7 +37,7 @@ func randomCalls(random *rand.Rand) (calls []func(cache.Queue) error, deltas, na
 	return calls, deltas, names
 }
 
-func TestRealFIFOGivesBackWhatItWasToldInThatOrder(t *testing.T) {
+func TestRealFIFOKeepsEveryEventInOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		g := NewWithT(t)
@@ -90,8 +47,8 @@ func TestRealFIFOGivesBackWhatItWasToldInThatOrder(t *testing.T) {
 	}
 }
 
-// DeltaFIFO: one Pop for each key, in the order in which the keys first came; inside, the key's own order,
-// with deletions in a row made one, and deletions of what is not known left out.
+// Each Pop returns the deltas of one key. The keys are in the order of their first delta. Of deletions in a row, one is
+// left, and deletions of unknown objects are left out.
 func TestDeltaFIFOGroupsByKey(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -118,8 +75,8 @@ func TestDeltaFIFOGroupsByKey(t *testing.T) {
 	}
 }
 
-// Where both deletions are of one object, DeltaFIFO keeps the one that knows the final state.
-func TestDeltaFIFOKeepsTheDeletionThatKnowsMore(t *testing.T) {
+// Of two deletions of one object, DeltaFIFO keeps the one with the final state.
+func TestDeltaFIFOKeepsTheDeletionWithTheFinalState(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	tombstone := func(queue cache.Queue) error {
@@ -131,15 +88,15 @@ func TestDeltaFIFOKeepsTheDeletionThatKnowsMore(t *testing.T) {
 	g.Expect(popped(g, newRealFIFO(store), tombstone, remove("a", 2))).To(Equal([]string{"Deleted (a@1)", "Deleted a@2"}))
 }
 
-func TestOnlyDeltaFIFOIgnoresTheDeletionOfWhatNobodyKnew(t *testing.T) {
+func TestOnlyDeltaFIFOIgnoresDeletionsOfUnknownObjects(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	g.Expect(popped(g, newDeltaFIFO(known{}), remove("never-there", 1))).To(BeEmpty())
-	g.Expect(popped(g, newRealFIFO(known{}), remove("never-there", 1))).To(Equal([]string{"Deleted never-there@1"}))
-	g.Expect(popped(g, newAtomicFIFO(), remove("never-there", 1))).To(Equal([]string{"Deleted never-there@1"}))
+	g.Expect(popped(g, newDeltaFIFO(known{}), remove("unknown", 1))).To(BeEmpty())
+	g.Expect(popped(g, newRealFIFO(known{}), remove("unknown", 1))).To(Equal([]string{"Deleted unknown@1"}))
+	g.Expect(popped(g, newAtomicFIFO(), remove("unknown", 1))).To(Equal([]string{"Deleted unknown@1"}))
 }
 
-func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
+func TestAnObjectWithoutAKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		g := NewWithT(t)
@@ -149,8 +106,8 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 	}
 }
 
-// Pop waits for ever on an empty queue; Close is what ends it, after what is queued was popped.
-func TestCloseLetsTheQueueRunEmpty(t *testing.T) {
+// Pop waits on an empty queue. After Close it returns what is queued, and then an error.
+func TestPopReturnsQueuedDeltasAfterClose(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		g := NewWithT(t)
@@ -165,8 +122,7 @@ func TestCloseLetsTheQueueRunEmpty(t *testing.T) {
 	}
 }
 
-// Nobody puts a delta back: an error of the consumer is returned, and the delta is gone.
-func TestADeltaThatFailsIsNotQueuedAgain(t *testing.T) {
+func TestADeltaIsNotQueuedAgainAfterAnError(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		g := NewWithT(t)
@@ -178,8 +134,8 @@ func TestADeltaThatFailsIsNotQueuedAgain(t *testing.T) {
 	}
 }
 
-// Every object passes the transform once, on its way in; a tombstone carries what passed it before.
-func TestTheTransformIsCalledOnTheWayIn(t *testing.T) {
+// The object of a tombstone is from the store, so it was transformed before.
+func TestObjectsAreTransformedOnceWhenTheyAreQueued(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	calls := 0
@@ -193,7 +149,7 @@ func TestTheTransformIsCalledOnTheWayIn(t *testing.T) {
 	g.Expect(add("a", 4)(queue)).To(Succeed())
 	g.Expect(calls).To(Equal(1), "before anything is popped")
 	g.Expect(replace(5, object("a", 4), object("b", 5))(queue)).To(Succeed())
-	g.Expect(calls).To(Equal(3), "the two of the list, and not the tombstone of d")
+	g.Expect(calls).To(Equal(3), "the two objects of the list, and not the tombstone of d")
 	g.Expect(popped(g, queue)).To(Equal([]string{"Added a@4", "Deleted (d@3)", "Replaced a@4", "Replaced b@5"}))
 	g.Expect(calls).To(Equal(3))
 }

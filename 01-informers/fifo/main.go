@@ -1,15 +1,14 @@
-// Package main is the lesson on the queue between a reflector and the store that it fills: which deltas it
-// holds, in which order they come out, and what it makes of objects that a new list no longer has. Nothing
-// here needs a cluster.
+// Package main is the lesson on the queue between a reflector and the store of an informer: which deltas it has, in which
+// order they are popped, and how it reports objects that a new list no longer has. It needs no cluster.
 //
 // Source, k8s.io/client-go v0.37.2, under tools/cache:
 //
-//	the_real_fifo.go    RealFIFO: what every informer runs on today
-//	delta_fifo.go       DeltaFIFO: what they ran on before, and the types of deltas that both use
+//	the_real_fifo.go    RealFIFO: the queue of every informer today
+//	delta_fifo.go       DeltaFIFO: its predecessor, and the types of deltas that both use
 //	fifo.go             Queue and QueueWithBatch, the two interfaces
 //	controller.go       newQueueFIFO chooses; processLoop pops; processDeltas and processReplacedAllInfo apply
 //
-// and features/known_features.go for the gates.
+// and features/known_features.go for the feature gates.
 package main
 
 import (
@@ -29,51 +28,37 @@ func main() { lesson.Main(program) }
 
 var program = lesson.Lesson{
 	Name:    "fifo",
-	Shows:   "The queue of deltas inside an informer: one trace played into DeltaFIFO and RealFIFO, batches, relists, gates.",
+	Shows:   "The queue of deltas in an informer: one trace in DeltaFIFO and RealFIFO, batches, relists, feature gates.",
 	Offline: true,
-	Run:     run,
+	Run: func(ctx context.Context, env *lesson.Env) error {
+		s := steps{env}
+		return lesson.Steps(ctx, s.compare, s.batches, s.hasSynced, s.locking, s.relist, s.gates)
+	},
 }
 
-func run(ctx context.Context, world *lesson.World) error {
-	world.Printf("1. A trace: what a reflector tells its queue while nobody pops. The store already holds %s.\n", shortAll(storeBefore()))
+// steps print to Out.
+type steps struct{ *lesson.Env }
+
+// compare makes the calls of the trace on each kind of queue, and prints the result of each Pop.
+func (s steps) compare(context.Context) error {
+	s.Printf("1. A trace: the calls of a reflector before the first Pop. The store already has %s.\n", shortAll(storeBefore()))
 	for i, call := range trace {
-		world.Printf("   %2d  %s\n", i+1, call.says)
+		s.Printf("   %2d  %s\n", i+1, call.text)
 	}
-	if err := sideBySide(world); err != nil {
-		return err
-	}
-	if err := batches(world); err != nil {
-		return err
-	}
-	if err := firstList(world); err != nil {
-		return err
-	}
-	if err := lockedOrNot(world); err != nil {
-		return err
-	}
-	if err := relistInAnInformer(ctx, world); err != nil {
-		return err
-	}
-	tellGates(world)
-	return nil
-}
-
-// sideBySide plays the trace into all kinds of queue, pops each empty, and prints a line for each pop.
-func sideBySide(world *lesson.World) error {
-	world.Printf("\n2. What comes out, one line for each Pop. (x) is a DeletedFinalStateUnknown that carries x.\n")
+	s.Printf("\n2. The deltas, one line for each Pop. (x) is a DeletedFinalStateUnknown with the object x.\n")
 	columns := make([][]string, len(kinds))
 	for i, kind := range kinds {
 		queue := kind.make(storeBefore())
-		if err := play(queue, trace); err != nil {
-			return fmt.Errorf("playing the trace into %s: %w", kind.name, err)
+		if err := apply(queue, trace); err != nil {
+			return fmt.Errorf("calling %s: %w", kind.name, err)
 		}
 		popped, err := popAll(queue)
 		if err != nil {
-			return fmt.Errorf("emptying %s: %w", kind.name, err)
+			return fmt.Errorf("popping from %s: %w", kind.name, err)
 		}
 		columns[i] = popped
 	}
-	table := tabwriter.NewWriter(world.Out, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "   \t%s\t%s\t%s\n", kinds[0].name, kinds[1].name, kinds[2].name)
 	for row := range max(len(columns[0]), len(columns[1]), len(columns[2])) {
 		fmt.Fprintf(table, "   %2d\t%s\t%s\t%s\n", row+1, cell(columns[0], row), cell(columns[1], row), cell(columns[2], row))
@@ -81,9 +66,9 @@ func sideBySide(world *lesson.World) error {
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the table: %w", err)
 	}
-	world.Printf("   DeltaFIFO collects by key: the order between keys is lost, and of two deletions in a row one is left.\n")
-	world.Printf("   RealFIFO keeps every event in the order in which it came, whatever its key.\n")
-	world.Printf("   Resync gave the first two nothing: what the store holds was in the queue already.\n")
+	s.Printf("   DeltaFIFO groups by key: the order between keys is lost, and of two deletions in a row it keeps one.\n")
+	s.Printf("   RealFIFO keeps every event in the order of arrival.\n")
+	s.Printf("   Resync added nothing to the first two: they already had a delta for each object of the store.\n")
 	return nil
 }
 
@@ -94,54 +79,70 @@ func cell(column []string, row int) string {
 	return "."
 }
 
-// batches pops the same trace with PopBatch, as the process loop of an informer does.
-func batches(world *lesson.World) error {
-	world.Printf("\n3. PopBatch on RealFIFO: as many deltas as there are different keys in a row, and never two of one key.\n")
+// batches makes the same calls and pops with PopBatch, as an informer does.
+func (s steps) batches(context.Context) error {
+	s.Printf("\n3. PopBatch on RealFIFO: the next deltas, up to a key that is already in the batch.\n")
 	queue := newAtomicFIFO()
-	if err := play(queue, trace); err != nil {
-		return fmt.Errorf("playing the trace: %w", err)
+	if err := apply(queue, trace); err != nil {
+		return err
 	}
 	popped, err := popBatches(queue)
 	if err != nil {
 		return fmt.Errorf("popping batches: %w", err)
 	}
 	for i, batch := range popped {
-		world.Printf("   %2d  %s\n", i+1, strings.Join(batch, ", "))
+		s.Printf("   %2d  %s\n", i+1, strings.Join(batch, ", "))
 	}
 	return nil
 }
 
-// firstList shows when a queue says that it has synced.
-func firstList(world *lesson.World) error {
-	world.Printf("\n4. HasSynced: not when the first list is in the queue, but when all of it was popped.\n")
+func (s steps) hasSynced(context.Context) error {
+	s.Printf("\n4. HasSynced is true once the whole first list was popped.\n")
 	for _, kind := range kinds {
-		pops, err := popsUntilSynced(kind.make(nil))
-		if err != nil {
-			return fmt.Errorf("counting the pops of %s: %w", kind.name, err)
+		queue, pops := kind.make(nil), 0
+		if err := replace(4, object("a", 1), object("b", 2), object("c", 3))(queue); err != nil {
+			return err
 		}
-		world.Printf("   %-24s  a first list of 3 objects, synced after this many calls of Pop: %d\n", kind.name, pops)
+		for ; !queue.HasSynced(); pops++ {
+			if _, err := queue.Pop(func(any, bool) error { return nil }); err != nil {
+				return fmt.Errorf("popping from %s: %w", kind.name, err)
+			}
+		}
+		s.Printf("   %-24s  a first list of 3 objects, synced after this number of calls of Pop: %d\n", kind.name, pops)
 	}
 	return nil
 }
 
-// lockedOrNot shows who waits for a slow handler.
-func lockedOrNot(world *lesson.World) error {
-	world.Printf("\n5. Can the reflector add to the queue while a delta is being processed?\n")
+// locking shows whether the reflector waits for a slow handler.
+func (s steps) locking(context.Context) error {
+	s.Printf("\n5. Can the reflector add to the queue while a delta is being processed?\n")
 	for _, unlock := range []bool{false, true} {
 		queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true, UnlockWhileProcessing: unlock})
 		added, err := canAddWhileProcessing(queue, 100*time.Millisecond)
 		if err != nil {
 			return fmt.Errorf("adding while processing: %w", err)
 		}
-		world.Printf("   UnlockWhileProcessing=%-5t  %s\n", unlock, map[bool]string{true: "yes", false: "no, it waits for the lock"}[added])
+		s.Printf("   UnlockWhileProcessing=%-5t  %s\n", unlock, map[bool]string{true: "yes", false: "no, it waits for the lock"}[added])
 	}
 	return nil
 }
 
-// tellGates prints what this process was told about the queue.
-func tellGates(world *lesson.World) {
-	world.Printf("\n7. The gates of this process. KUBE_FEATURE_AtomicFIFO=false go run ./fifo turns one off.\n")
-	for _, gate := range gates {
-		world.Printf("   %-28s %-5t  %s\n", gate.feature, features.FeatureGates().Enabled(gate.feature), gate.changes)
+func (s steps) relist(ctx context.Context) error {
+	s.Printf("\n6. The same relist in an informer: the notifications of its handler. The server is simulated.\n")
+	lines, err := relist(ctx)
+	if err != nil {
+		return fmt.Errorf("running the informer: %w", err)
 	}
+	for _, line := range lines {
+		s.Printf("   %s\n", line)
+	}
+	return nil
+}
+
+func (s steps) gates(context.Context) error {
+	s.Printf("\n7. The feature gates of this process. KUBE_FEATURE_AtomicFIFO=false go run ./fifo disables one.\n")
+	for _, gate := range gates {
+		s.Printf("   %-28s %-5t  %s\n", gate.feature, features.FeatureGates().Enabled(gate.feature), gate.effect)
+	}
+	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A list that lacks an object which the store has is the only way to learn of a deletion that the watch missed.
+// If the watch missed a deletion, only the comparison of a list with the store finds it.
 func TestRelistFindsDeletions(t *testing.T) {
 	t.Parallel()
 	store := known{object("gone", 1), object("here", 2)}
@@ -16,22 +16,22 @@ func TestRelistFindsDeletions(t *testing.T) {
 		before []func(cache.Queue) error
 		want   []string
 	}{
-		"DeltaFIFO":                                 {queue: newDeltaFIFO(store), want: []string{"Replaced here@5", "Deleted (gone@1)"}},
-		"RealFIFO tells deletions first":            {queue: newRealFIFO(store), want: []string{"Deleted (gone@1)", "Replaced here@5"}},
-		"RealFIFO, atomic, leaves that to who pops": {queue: newAtomicFIFO(), want: []string{"ReplacedAll [here@5] at 9"}},
-		"what is queued is newer than the store, DeltaFIFO": {
+		"DeltaFIFO":                              {queue: newDeltaFIFO(store), want: []string{"Replaced here@5", "Deleted (gone@1)"}},
+		"RealFIFO, deletions first":              {queue: newRealFIFO(store), want: []string{"Deleted (gone@1)", "Replaced here@5"}},
+		"RealFIFO, atomic, without a comparison": {queue: newAtomicFIFO(), want: []string{"ReplacedAll [here@5] at 9"}},
+		"a queued update is newer than the store, DeltaFIFO": {
 			queue: newDeltaFIFO(store), before: []func(cache.Queue) error{update("gone", 4)},
 			want: []string{"Updated gone@4, Deleted (gone@4)", "Replaced here@5"},
 		},
-		"what is queued is newer than the store, RealFIFO": {
+		"a queued update is newer than the store, RealFIFO": {
 			queue: newRealFIFO(store), before: []func(cache.Queue) error{update("gone", 4)},
 			want: []string{"Updated gone@4", "Deleted (gone@4)", "Replaced here@5"},
 		},
-		"a deletion that is queued is not told twice, DeltaFIFO": {
+		"a queued deletion is not repeated, DeltaFIFO": {
 			queue: newDeltaFIFO(store), before: []func(cache.Queue) error{remove("gone", 4)},
 			want: []string{"Deleted gone@4", "Replaced here@5"},
 		},
-		"a deletion that is queued is not told twice, RealFIFO": {
+		"a queued deletion is not repeated, RealFIFO": {
 			queue: newRealFIFO(store), before: []func(cache.Queue) error{remove("gone", 4)},
 			want: []string{"Deleted gone@4", "Replaced here@5"},
 		},
@@ -46,7 +46,7 @@ func TestRelistFindsDeletions(t *testing.T) {
 	}
 }
 
-// A tombstone's object is the last that was seen, which need not be the final one; and there may be none.
+// A tombstone has the last known state of the object, if the store still has one.
 func TestATombstoneMayHaveNoObject(t *testing.T) {
 	t.Parallel()
 	for name, queue := range map[string]cache.Queue{
@@ -58,14 +58,14 @@ func TestATombstoneMayHaveNoObject(t *testing.T) {
 	}
 }
 
-// onlyKeys is a store that lost the object between two calls.
+// onlyKeys is a store from which the object is deleted between ListKeys and GetByKey.
 type onlyKeys struct{}
 
 func (onlyKeys) ListKeys() []string                 { return []string{"lost"} }
 func (onlyKeys) GetByKey(string) (any, bool, error) { return nil, false, nil }
 
-// History of the history: before Replaced there was only Sync, and a relist looked like a resync.
-func TestDeltaFIFOSaysSyncUnlessToldToSayReplaced(t *testing.T) {
+// Without EmitDeltaTypeReplaced, the default, a relist has the same deltas as a resync.
+func TestDeltaFIFOEmitsSyncForAListByDefault(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	old := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{})
@@ -73,8 +73,8 @@ func TestDeltaFIFOSaysSyncUnlessToldToSayReplaced(t *testing.T) {
 	g.Expect(popped(g, newDeltaFIFO(known{}), replace(9, object("a", 5)))).To(Equal([]string{"Replaced a@5"}))
 }
 
-// A resync comes with what the store has; behind a newer event it would turn the clock back.
-func TestResyncLeavesOutWhatIsQueued(t *testing.T) {
+// A resync queues the objects of the store, which are older than the queued events.
+func TestResyncLeavesOutObjectsWithQueuedEvents(t *testing.T) {
 	t.Parallel()
 	store := known{object("a", 1), object("b", 2)}
 	for name, queue := range map[string]cache.Queue{"DeltaFIFO": newDeltaFIFO(store), "RealFIFO": newRealFIFO(store)} {
@@ -83,7 +83,7 @@ func TestResyncLeavesOutWhatIsQueued(t *testing.T) {
 	}
 	g := NewWithT(t)
 	g.Expect(popped(g, newAtomicFIFO(), update("a", 5), cache.Queue.Resync)).To(Equal([]string{"Updated a@5", "SyncAll"}),
-		"whoever pops SyncAll goes through the store, which has a@5 by then")
+		"the consumer takes the objects of SyncAll from the store, which has a@5 by then")
 }
 
 func TestBookmarksAreDeltasOnlyWhereEventsAreAtomic(t *testing.T) {
@@ -93,8 +93,8 @@ func TestBookmarksAreDeltasOnlyWhereEventsAreAtomic(t *testing.T) {
 	g.Expect(popped(g, newRealFIFO(known{}), bookmark(7))).To(BeEmpty())
 	g.Expect(popped(g, newAtomicFIFO(), bookmark(7))).To(Equal([]string{"Bookmark 7"}))
 	var queue cache.Queue = newDeltaFIFO(known{})
-	_, takes := queue.(cache.ReflectorBookmarkStore)
-	g.Expect(takes).To(BeFalse(), "DeltaFIFO cannot be told of a bookmark at all")
+	_, ok := queue.(cache.ReflectorBookmarkStore)
+	g.Expect(ok).To(BeFalse(), "DeltaFIFO has no method for bookmarks")
 }
 
 func TestHasSynced(t *testing.T) {
@@ -132,7 +132,7 @@ func TestHasSynced(t *testing.T) {
 	}
 }
 
-// What the consumer is told with each delta: does it belong to the first list?
+// The consumer gets with each delta whether it is in the first list.
 func TestOnlyTheFirstListIsTheInitialList(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
@@ -149,6 +149,6 @@ func TestOnlyTheFirstListIsTheInitialList(t *testing.T) {
 		g.Expect(replace(9, object("a", 1))(queue)).To(Succeed())
 		g.Expect(initial()).To(BeTrue(), kind.name)
 		g.Expect(replace(12, object("a", 11))(queue)).To(Succeed())
-		g.Expect(initial()).To(BeFalse(), "%s: a relist is none", kind.name)
+		g.Expect(initial()).To(BeFalse(), "%s: a relist", kind.name)
 	}
 }

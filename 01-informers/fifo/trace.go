@@ -11,27 +11,26 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// call is one call that a reflector makes to its queue.
+// call is one call of a reflector to its queue.
 type call struct {
-	says string
+	text string
 	make func(cache.Queue) error
 }
 
-// trace begins in the middle of an informer's life: see storeBefore. The last list lacks c and d, whose
-// deletion the watch never told.
+// trace continues from storeBefore. The last list lacks c and d, and no event reported their deletion.
 var trace = []call{
 	{"Add c@11", add("c", 11)},
 	{"Update a@12", update("a", 12)},
 	{"Update c@13", update("c", 13)},
 	{"Delete b@14", remove("b", 14)},
-	{"Delete b@14, told twice", remove("b", 14)},
-	{"Add b@15, made anew", add("b", 15)},
+	{"Delete b@14, a duplicate", remove("b", 14)},
+	{"Add b@15, recreated", add("b", 15)},
 	{"Bookmark 16", bookmark(16)},
-	{"Replace by the list a@12 b@15 e@17, at version 18", replace(18, object("a", 12), object("b", 15), object("e", 17))},
+	{"Replace with the list a@12 b@15 e@17, of resourceVersion 18", replace(18, object("a", 12), object("b", 15), object("e", 17))},
 	{"Resync", cache.Queue.Resync},
 }
 
-// storeBefore is what the consumer of the queue has in its store when the trace begins.
+// storeBefore returns the consumer's store before the trace.
 func storeBefore() known {
 	return known{object("a", 1), object("b", 2), object("d", 3)}
 }
@@ -58,8 +57,7 @@ func replace(version int, list ...*corev1.ConfigMap) func(cache.Queue) error {
 	}
 }
 
-// bookmark tells a queue of a bookmark as a reflector does: where the queue can take one, else not at all.
-// DeltaFIFO cannot.
+// bookmark adds a bookmark if the queue has a method for it, as a reflector does. DeltaFIFO has none.
 func bookmark(version int) func(cache.Queue) error {
 	return func(queue cache.Queue) error {
 		if queue, ok := queue.(cache.ReflectorBookmarkStore); ok {
@@ -69,10 +67,10 @@ func bookmark(version int) func(cache.Queue) error {
 	}
 }
 
-func play(queue cache.Queue, trace []call) error {
+func apply(queue cache.Queue, trace []call) error {
 	for _, call := range trace {
 		if err := call.make(queue); err != nil {
-			return fmt.Errorf("%s: %w", call.says, err)
+			return fmt.Errorf("%s: %w", call.text, err)
 		}
 	}
 	return nil
@@ -82,7 +80,7 @@ func object(name string, version int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(version)}}
 }
 
-// known is a consumer's store, as far as a queue asks for it. Unlike a real one it lists its keys in order.
+// known is a consumer's store, with the methods that a queue calls. It lists its keys in order, a real store does not.
 type known []*corev1.ConfigMap
 
 // ListKeys implements cache.KeyLister.
@@ -103,7 +101,7 @@ func (k known) GetByKey(key string) (any, bool, error) {
 	return k[i], true, nil
 }
 
-// short is NAME@VERSION, or what else can be in a delta.
+// short returns NAME@RESOURCEVERSION of an object, or a text for the other contents of a delta.
 func short(obj any) string {
 	switch obj := obj.(type) {
 	case *corev1.ConfigMap:
@@ -129,8 +127,4 @@ func shortAll[T any](objects []T) string {
 		all[i] = short(obj)
 	}
 	return strings.Join(all, " ")
-}
-
-func shortDelta(delta cache.Delta) string {
-	return strings.TrimSpace(string(delta.Type) + " " + short(delta.Object))
 }

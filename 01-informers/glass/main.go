@@ -1,7 +1,6 @@
-// Glass shows an informer at work, in a page on localhost: events that come from the API server, deltas in the
-// queue, objects in the store, handlers that are called, keys that wait, that are worked on, that are kept back
-// after a failure. It runs the informer of internal/handmade on any resource, and can hold and step it. `make
-// stage-1 watch` starts it.
+// Glass serves a page on localhost that shows a running informer: watch events, deltas in the queue, objects in the store,
+// calls of handlers, and keys that wait, are processed, or are in backoff. It runs the informer of internal/handmade for any
+// resource, and can pause and step it. `make stage-1 watch` starts it.
 package main
 
 import (
@@ -26,18 +25,17 @@ import (
 	"example.com/workbook/01-informers/internal/glass"
 )
 
-const shows = `Glass shows an informer at work, in a page on localhost: any resource of the workbook's cluster, on its way from the
-API server to the workers. It changes nothing in the cluster. Of secrets it reads only the metadata.`
+const shows = `Glass serves a page on localhost that shows a running informer, for any resource of the workbook's cluster: each change,
+from the API server to the workers. It changes nothing in the cluster. Of secrets it reads only the metadata.`
 
 const (
 	exitFailed = 1
 	exitUsage  = 2
 
-	// answers is how long the cluster may take to answer the questions at the start.
-	answers = 10 * time.Second
-	// shutdown is how long requests in flight may take at the end. A connection that a browser opened in advance
-	// takes it too.
-	shutdown = time.Second
+	// requestTimeout is the limit of each request at the start.
+	requestTimeout = 10 * time.Second
+	// shutdownTimeout is the limit for open requests at the end. A connection that a browser opened in advance takes it all.
+	shutdownTimeout = time.Second
 )
 
 func main() {
@@ -47,20 +45,20 @@ func main() {
 	os.Exit(code)
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	resource, address, kubeconfig string
 	options                       glass.Options
 }
 
-// run is the program: it ends with ctx. It returns the exit code.
+// run runs the program until ctx ends, and returns the exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	settings, err := parse(args, errOut)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return exitUsage // the flag package has said why
+		return exitUsage // the flag package has printed why
 	}
 	if err := show(ctx, settings, out, errOut); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(errOut, "glass: %v\n", connect.Explain(err))
@@ -77,34 +75,34 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 		fmt.Fprintf(flags.Output(), "%s\n\nUsage: go run ./glass [flags]\n\n", shows)
 		flags.PrintDefaults()
 	}
-	flags.StringVar(&s.resource, "resource", "configmaps", "what to watch, by any `name` that kubectl knows: plural, singular, short, or with .GROUP")
+	flags.StringVar(&s.resource, "resource", "configmaps", "the resource to watch, by any `name` that kubectl accepts: plural, singular, short, or with .GROUP")
 	flags.StringVar(&s.options.Namespace, "namespace", "", "the `namespace` to watch. Default: all")
 	flags.StringVar(&s.options.Namespace, "n", "", "short for --namespace `namespace`")
-	flags.StringVar(&s.address, "address", "127.0.0.1:8088", "the `address` to serve the page on; with port 0 the system picks one")
-	flags.IntVar(&s.options.Workers, "workers", 4, "how many keys are worked on at once")
+	flags.StringVar(&s.address, "address", "127.0.0.1:8088", "the `address` to serve the page on; with port 0 the operating system chooses one")
+	flags.IntVar(&s.options.Workers, "workers", 4, "how many keys are processed at once")
 	flags.DurationVar(&s.options.WorkTime, "work-time", 50*time.Millisecond, "how long a worker takes for one key")
-	flags.IntVar(&s.options.FailEvery, "fail-every", 0, "with `N`, every Nth piece of work fails, so that back-off is seen; 0 is never")
-	flags.BoolVar(&s.options.Paused, "paused", false, "hold everything from the start, to be stepped")
-	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the kubeconfig `file` to use. Default: the workbook's own, which make cluster writes")
+	flags.IntVar(&s.options.FailEvery, "fail-every", 0, "with `N`, the work fails every Nth time, to show backoff; 0: never")
+	flags.BoolVar(&s.options.Paused, "paused", false, "start paused, to step from the first list")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the kubeconfig `file` to use. Default: that of the workbook, which make cluster writes")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	var wrong error
+	var invalid error
 	switch {
 	case flags.NArg() > 0:
-		wrong = errors.New("glass takes no arguments, only flags: --help lists them")
+		invalid = errors.New("glass takes no arguments, only flags: --help lists them")
 	case s.options.Workers < 1 || s.options.Workers > 100:
-		wrong = fmt.Errorf("--workers is %d, want 1 to 100", s.options.Workers)
+		invalid = fmt.Errorf("--workers is %d, want 1 to 100", s.options.Workers)
 	case s.options.WorkTime < 0 || s.options.FailEvery < 0:
-		wrong = errors.New("--work-time and --fail-every cannot be negative")
+		invalid = errors.New("--work-time and --fail-every cannot be negative")
 	}
-	if wrong != nil {
-		fmt.Fprintln(errOut, wrong)
+	if invalid != nil {
+		fmt.Fprintln(errOut, invalid)
 	}
-	return s, wrong
+	return s, invalid
 }
 
-// show finds what to watch, and serves the page until ctx ends.
+// show finds the resource to watch, and serves the page until ctx ends.
 func show(ctx context.Context, s settings, out, errOut io.Writer) error {
 	config, err := connect.Config(s.kubeconfig)
 	if err != nil {
@@ -123,7 +121,7 @@ func show(ctx context.Context, s settings, out, errOut io.Writer) error {
 	defer listener.Close()
 	if !loopback(listener.Addr()) {
 		s.options.AnyHost = true
-		fmt.Fprintf(errOut, "glass: warning: %s can be reached from other machines: whoever does sees what is in the cluster, and can pause the page\n", s.address)
+		fmt.Fprintf(errOut, "glass: warning: %s can be reached from other machines: their users can see objects of the cluster, and pause the informer\n", s.address)
 	}
 	s.options.Log = slog.New(slog.NewTextHandler(errOut, nil))
 	server, err := glass.New(s.options)
@@ -134,26 +132,26 @@ func show(ctx context.Context, s settings, out, errOut io.Writer) error {
 	return serve(ctx, listener, server)
 }
 
-// unusable is an error about the page's own address. It is kept from connect.Explain, which would take it for
-// the cluster's.
+// unusable is an error about the page's address. It does not wrap its cause, which connect.Explain would explain as an error
+// of the cluster.
 type unusable struct{ cause error }
 
 func (u unusable) Error() string {
 	return fmt.Sprintf("the page's address cannot be used: %v; choose another with --address", u.cause)
 }
 
-// find asks the cluster whether there is such a resource, and whether it may be watched.
+// find finds the resource in the cluster, and checks that it can be watched.
 func find(ctx context.Context, config *rest.Config, name, namespace string) (glass.Found, error) {
-	asking := rest.CopyConfig(config)
-	asking.Timeout = answers
-	found, err := glass.Resolve(asking, name)
+	limited := rest.CopyConfig(config)
+	limited.Timeout = requestTimeout
+	found, err := glass.Resolve(limited, name)
 	if err != nil {
 		return found, err
 	}
 	if !found.Namespaced {
 		namespace = ""
 	}
-	return found, glass.Allowed(ctx, asking, found, namespace)
+	return found, glass.Allowed(ctx, limited, found, namespace)
 }
 
 func described(options glass.Options) string {
@@ -172,14 +170,14 @@ func loopback(address net.Addr) bool {
 	return err == nil && port.Addr().IsLoopback()
 }
 
-// serve runs informer and page until ctx ends, or until the page cannot be served.
+// serve runs the informer and serves the page until ctx ends, or until the page cannot be served.
 func serve(ctx context.Context, listener net.Listener, handler *glass.Server) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout:      30 * time.Second, // streams set their own
+		WriteTimeout:      30 * time.Second, // streams set their own deadlines
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
@@ -194,8 +192,8 @@ func serve(ctx context.Context, listener net.Listener, handler *glass.Server) er
 		return fmt.Errorf("serving the page: %w", err)
 	case <-ctx.Done():
 	}
-	running.Wait() // which ends the streams too
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
+	running.Wait() // the streams end too
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(deadline); err != nil {
 		return errors.Join(err, server.Close())

@@ -40,7 +40,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// get reads the whole answer: of a stream, all until it ends.
+// get reads a whole response: of a stream, until it ends.
 func get(ctx context.Context, address string) (int, string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func get(ctx context.Context, address string) (int, string, error) {
 
 var printed = regexp.MustCompile(`http://\S+`)
 
-// started runs the program until it has printed its address. The channel gives its exit code.
+// started starts the program and waits until it has printed its address. The channel receives its exit code.
 func started(t *testing.T, args ...string) (address string, out, errOut *output, stop func(), code chan int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -93,11 +93,11 @@ func TestServesThePageUntilItIsStopped(t *testing.T) {
 	g.Eventually(state, soon).Should(ContainSubstring(`"clients":1,`))
 	stop()
 	g.Eventually(code, soon).Should(Receive(Equal(0)))
-	g.Eventually(streamed, soon).Should(Receive(BeNil()), "the stream was ended, not cut")
+	g.Eventually(streamed, soon).Should(Receive(BeNil()), "the stream ends without an error")
 	g.Expect(errOut.String()).To(BeEmpty())
 }
 
-func TestWarnsWhereOthersCanReachIt(t *testing.T) {
+func TestWarnsAboutAnAddressThatOthersCanReach(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	kubeconfig := testserver.Kubeconfig(t, testserver.Config(t))
@@ -114,7 +114,7 @@ func TestWarnsWhereOthersCanReachIt(t *testing.T) {
 func TestFailsWithOneLine(t *testing.T) {
 	t.Parallel()
 	kubeconfig := testserver.Kubeconfig(t, testserver.Config(t))
-	nobody := testserver.Kubeconfig(t, testserver.User(t, "nobody"))
+	unprivileged := testserver.Kubeconfig(t, testserver.User(t, "unprivileged"))
 	nowhere := testserver.Kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	var config net.ListenConfig
 	taken, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -129,17 +129,17 @@ func TestFailsWithOneLine(t *testing.T) {
 			[]string{"--kubeconfig", kubeconfig, "--resource", "confgmaps"},
 			`glass: the cluster has no resource "confgmaps"; did you mean configmaps\?`,
 		},
-		"what cannot be watched": {
+		"a resource without watch": {
 			[]string{"--kubeconfig", kubeconfig, "--resource", "bindings"},
 			`glass: bindings cannot be listed and watched: the cluster serves only create for it`,
 		},
-		"no right to list": {
-			[]string{"--kubeconfig", nobody},
-			`glass: the kubeconfig's user lacks a right: listing configmaps: .*cannot list resource "configmaps".*`,
+		"no permission to list": {
+			[]string{"--kubeconfig", unprivileged},
+			`glass: the kubeconfig's user lacks a permission: listing configmaps: .*cannot list resource "configmaps".*`,
 		},
 		"no cluster": {
 			[]string{"--kubeconfig", nowhere},
-			`glass: the cluster does not answer: .*connection refused.*make cluster.*`,
+			`glass: .*connection refused.*make cluster.*`,
 		},
 		"no kubeconfig": {
 			[]string{"--kubeconfig", "/nowhere/config"},
@@ -149,7 +149,7 @@ func TestFailsWithOneLine(t *testing.T) {
 			[]string{"--kubeconfig", kubeconfig, "--address", taken.Addr().String()},
 			`glass: the page's address cannot be used: .*address already in use; choose another with --address`,
 		},
-		"an address that is none": {
+		"an invalid address": {
 			[]string{"--kubeconfig", kubeconfig, "--address", "teapot"},
 			`glass: the page's address cannot be used: .*missing port in address; choose another with --address`,
 		},

@@ -3,13 +3,13 @@
 # to internal/generated, with the generators of the client-go that go.mod names. `make generate` runs it. It
 # works offline once the module cache has the generators, and in a copy of this folder.
 set -euo pipefail
+unset CDPATH
 export GOWORK=off
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# kube_codegen.sh builds the generators into GOBIN. It is told a folder of its own, so that it leaves
-# nothing among the programs of whoever runs it.
+# kube_codegen.sh builds the generators into GOBIN: a temporary folder, so that they do not replace programs of the user.
 export GOBIN=$work/bin
 
 version=$(go list -m -f '{{.Version}}' k8s.io/client-go)
@@ -17,10 +17,10 @@ dir=$(go mod download -json "k8s.io/code-generator@$version" | sed -n 's/.*"Dir"
 # shellcheck source=/dev/null
 source "$dir/kube_codegen.sh"
 
-# It looks for what it wrote before in folders that it expects to be there.
+# It looks for old files in these folders, and fails if they do not exist.
 mkdir -p "$work"/generated/{applyconfiguration,clientset,informers,listers}
-# The generators have rules of their own for plurals. The exception is what controller-gen says, and the
-# CRD has: for a kind such as Index the two would differ.
+# The generators have rules of their own for plurals. The exception is the plural of the CRD, from controller-gen: for a kind
+# such as Index the two would differ.
 kube::codegen::gen_client api \
   --with-applyconfig \
   --with-watch \
@@ -29,6 +29,6 @@ kube::codegen::gen_client api \
   --output-dir "$work/generated" \
   --output-pkg "$(go list -m -f '{{.Path}}')/internal/generated"
 
-# All of it is there, or the old code stays; what a kind that is gone left behind goes.
+# The old code is replaced only if the generators have succeeded. That also removes the code of deleted kinds.
 rm -rf internal/generated
 mv "$work/generated" internal/generated

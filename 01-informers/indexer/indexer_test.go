@@ -13,22 +13,21 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// filled is an indexer with these pods.
+// filled returns an indexer with these Pods.
 func filled(g Gomega, pods ...*corev1.Pod) cache.Indexer {
-	indexer := newIndexer()
-	for _, pod := range pods {
-		g.Expect(indexer.Add(pod)).To(Succeed())
-	}
+	indexer, err := newIndexer(pods...)
+	g.Expect(err).NotTo(HaveOccurred())
 	return indexer
 }
 
-// keys are those that a look-up finds.
+// keys returns the keys that a lookup returns.
 func keys(g Gomega, indexer cache.Indexer, index, value string) []string {
 	keys, err := indexer.IndexKeys(index, value)
 	g.Expect(err).NotTo(HaveOccurred())
 	return keys
 }
 
+// The durations differ, and so the test does not compare the whole output.
 func TestProgram(t *testing.T) {
 	g := NewWithT(t)
 	out, err := testserver.Lesson(t, program)
@@ -36,11 +35,11 @@ func TestProgram(t *testing.T) {
 	for _, line := range []string{
 		`*v1.Node     key "node-1"     namespace ""      name "node-1"`,
 		"uid-web      shop/web-0 shop/web-1",
-		"without an index:  100 found, 10000 looked at",
-		"with an index:     100 found, 100 looked at: 100 times fewer",
+		"without an index:  100 found, 10000 examined",
+		"with an index:     100 found, 100 examined: 100 times fewer",
 		"Update   2",
 		"Update with an object that has an owner panics: true",
-		"then deleted:                      app=web  a nil that no type assertion survives",
+		"then deleted:                      app=web  a nil, on which a type assertion panics",
 	} {
 		g.Expect(out).To(ContainSubstring(line))
 	}
@@ -68,15 +67,15 @@ func TestKeys(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(types.NamespacedName{Name: "node-1"}.String()).To(Equal("/node-1"), "which is no key of a store")
+	g.Expect(types.NamespacedName{Name: "node-1"}.String()).To(Equal("/node-1"), "not the key of a store")
 	_, err := cache.ParseObjectName("a/b/c")
 	g.Expect(err).To(MatchError(ContainSubstring(`unexpected key format: "a/b/c"`)))
 	_, err = cache.MetaNamespaceKeyFunc("a string")
 	g.Expect(err).To(HaveOccurred())
 }
 
-// A handler of deletions may be given a tombstone, which has a key and perhaps no object.
-func TestOnlyTheDeletionHandlingKeyFuncTakesATombstone(t *testing.T) {
+// A delete handler can get a tombstone, which has a key and may have no object.
+func TestOnlyTheDeletionHandlingKeyFuncAcceptsATombstone(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	tombstone := cache.DeletedFinalStateUnknown{Key: "shop/web-0"}
@@ -96,23 +95,23 @@ func TestAnIndexFollowsTheObject(t *testing.T) {
 	g.Expect(keys(g, indexer, byNode, "node-1")).To(BeEmpty())
 	g.Expect(keys(g, indexer, byNode, "node-2")).To(Equal([]string{"shop/web-0"}))
 
-	g.Expect(indexer.Delete(pod("shop", "web-0"))).To(Succeed(), "what is deleted is found by its key, not by its values")
+	g.Expect(indexer.Delete(pod("shop", "web-0"))).To(Succeed(), "Delete needs the key only, not the values")
 	g.Expect(keys(g, indexer, byNode, "node-2")).To(BeEmpty())
-	g.Expect(indexer.ListIndexFuncValues(byNode)).To(BeEmpty(), "a value with no objects is forgotten")
+	g.Expect(indexer.ListIndexFuncValues(byNode)).To(BeEmpty(), "a value without objects is removed")
 }
 
-func TestAnObjectMayHaveManyValuesOrNone(t *testing.T) {
+func TestAnObjectCanHaveSeveralValuesOrNone(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	indexer := filled(g, shop()...)
 	g.Expect(keys(g, indexer, byOwner, "uid-db")).To(Equal([]string{"shop/db-0"}))
 	g.Expect(keys(g, indexer, byOwner, "uid-backup")).To(Equal([]string{"shop/db-0"}))
-	g.Expect(keys(g, indexer, byNode, "")).To(BeEmpty(), "a pod that waits for a node is under no value")
+	g.Expect(keys(g, indexer, byNode, "")).To(BeEmpty(), "a Pod that is not scheduled has no value")
 	g.Expect(indexer.ListIndexFuncValues(byNode)).To(ConsistOf("node-1", "node-2"))
-	g.Expect(indexer.ListIndexFuncValues("no-such-index")).To(BeEmpty(), "here a wrong name is no error")
+	g.Expect(indexer.ListIndexFuncValues("no-such-index")).To(BeEmpty(), "an unknown name is not an error here")
 }
 
-func TestIndexFindsWhatSharesAValue(t *testing.T) {
+func TestIndexReturnsTheObjectsThatShareAValue(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	db := shop()[2]
@@ -121,7 +120,7 @@ func TestIndexFindsWhatSharesAValue(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(siblings).To(ConsistOf(
 		HaveField("Name", "db-0"), HaveField("Name", "backup-0"),
-	), "each once, though db-0 shares two values with itself")
+	), "each once, although db-0 shares two values with itself")
 
 	g.Expect(indexer.Index(byOwner, pod("", "", ownedBy("uid-web")))).To(HaveLen(2), "the object need not be in the store")
 }
@@ -129,13 +128,13 @@ func TestIndexFindsWhatSharesAValue(t *testing.T) {
 func TestAnIndexThatDoesNotExistIsAnError(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	_, err := newIndexer().ByIndex("by-image", "none")
+	_, err := filled(g).ByIndex("by-image", "none")
 	g.Expect(err).To(MatchError("Index with name by-image does not exist"))
-	_, err = newIndexer().Index("by-image", pod("", ""))
+	_, err = filled(g).Index("by-image", pod("", ""))
 	g.Expect(err).To(MatchError("Index with name by-image does not exist"))
 }
 
-func TestAnIndexMayComeLater(t *testing.T) {
+func TestAnIndexCanBeAddedLater(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	indexer := filled(g, shop()...)
@@ -143,11 +142,11 @@ func TestAnIndexMayComeLater(t *testing.T) {
 		return []string{pod.Name}, nil
 	})}
 	g.Expect(indexer.AddIndexers(byName)).To(Succeed())
-	g.Expect(keys(g, indexer, "by-name", "web-0")).To(Equal([]string{"shop/web-0", "test/web-0"}), "what was there is indexed")
-	g.Expect(indexer.AddIndexers(byName)).To(MatchError(ContainSubstring("indexer conflict")), "a name is taken once")
+	g.Expect(keys(g, indexer, "by-name", "web-0")).To(Equal([]string{"shop/web-0", "test/web-0"}), "existing objects are indexed")
+	g.Expect(indexer.AddIndexers(byName)).To(MatchError(ContainSubstring("indexer conflict")), "a name is unique")
 }
 
-// What an informer's GetTypedIndexer returns: the same look-ups without a type assertion.
+// GetTypedIndexer of an informer returns the same lookups without type assertions.
 func TestTypedIndexer(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -164,8 +163,8 @@ func TestTypedIndexer(t *testing.T) {
 	g.Expect(pods[0].Name).To(Equal("web-0"))
 }
 
-// Generated informers come with the namespace index, so they never meet this.
-func TestAnInformerMadeWithoutIndexersTakesNone(t *testing.T) {
+// Generated informers have the namespace index, so that this does not happen to them.
+func TestAddIndexersPanicsForAnInformerWithoutIndexers(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &corev1.Pod{}, cache.SharedIndexInformerOptions{})
@@ -173,7 +172,7 @@ func TestAnInformerMadeWithoutIndexersTakesNone(t *testing.T) {
 		To(PanicWith(MatchError("assignment to entry in nil map")))
 }
 
-func TestReplaceBuildsTheIndexesAnew(t *testing.T) {
+func TestReplaceRebuildsTheIndexes(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	indexer := filled(g, shop()...)
@@ -182,11 +181,11 @@ func TestReplaceBuildsTheIndexesAnew(t *testing.T) {
 	g.Expect(indexer.ListIndexFuncValues(cache.NamespaceIndex)).To(Equal([]string{"shop"}))
 }
 
-// The store remembers how far it has come: what the queue's Bookmark and ReplacedAll are for.
-func TestTheStoreKnowsItsResourceVersion(t *testing.T) {
+// The queue's Bookmark and ReplacedAll deltas set it when no object changes.
+func TestTheStoreHasTheLatestResourceVersion(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	indexer := newIndexer()
+	indexer := filled(g)
 	g.Expect(indexer.LastStoreSyncResourceVersion()).To(BeEmpty())
 	g.Expect(indexer.Replace(nil, "70")).To(Succeed())
 	g.Expect(indexer.LastStoreSyncResourceVersion()).To(Equal("70"))
@@ -196,8 +195,8 @@ func TestTheStoreKnowsItsResourceVersion(t *testing.T) {
 	g.Expect(indexer.LastStoreSyncResourceVersion()).To(Equal("90"))
 }
 
-// Only with -race does this test prove what it says.
-func TestReadersAndWritersNeedNoLockOfTheirOwn(t *testing.T) {
+// A data race is found only with -race.
+func TestTheStoreIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	indexer := filled(g, shop()...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,15 +10,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The names of the indexes. A name is only a string that both sides must agree on.
+// The names of the indexes.
 const (
 	byNode  = "by-node"
 	byApp   = "by-app"
 	byOwner = "by-owner"
 )
 
-// indexers are typed: a function that is given another type than it expects panics. An informer takes them
-// as they are (AddTypedIndexers); NewIndexer takes them through TypedIndexersToIndexers.
+// indexers returns the indexes by their names. The functions get a Pod, and panic for an object of another type.
+// AddTypedIndexers adds them to an informer. NewIndexer needs them converted, by TypedIndexersToIndexers.
 func indexers() cache.TypedIndexers[*corev1.Pod] {
 	return cache.TypedIndexers[*corev1.Pod]{
 		cache.NamespaceIndex: func(pod *corev1.Pod) ([]string, error) { return cache.MetaNamespaceIndexFunc(pod) },
@@ -27,8 +28,8 @@ func indexers() cache.TypedIndexers[*corev1.Pod] {
 	}
 }
 
-// nodeOf leaves out pods that are on no node: no value means no entry. An empty string would be a value,
-// under which all of them would be found.
+// nodeOf returns no value for a Pod that is not scheduled, so that the index has no entry for it. An empty
+// string would be a value, and a lookup of it would return all of these Pods.
 func nodeOf(pod *corev1.Pod) ([]string, error) {
 	if pod.Spec.NodeName == "" {
 		return nil, nil
@@ -36,7 +37,7 @@ func nodeOf(pod *corev1.Pod) ([]string, error) {
 	return []string{pod.Spec.NodeName}, nil
 }
 
-// appOf makes one label of all labels a look-up. Listers do not use it: see the lesson lister.
+// appOf indexes one label. Listers do not use this index: see the lesson lister.
 func appOf(pod *corev1.Pod) ([]string, error) {
 	if app, ok := pod.Labels["app"]; ok {
 		return []string{app}, nil
@@ -44,8 +45,8 @@ func appOf(pod *corev1.Pod) ([]string, error) {
 	return nil, nil
 }
 
-// ownerOf finds the children of an object by its uid: by name, the children of a namesake that was
-// deleted would be found too. An object may have several owners, so there may be several values.
+// ownerOf indexes the dependents of an object by its uid. By name, a lookup would also return the dependents
+// of a deleted object of the same name. A Pod with several owners is found under several values.
 func ownerOf(pod *corev1.Pod) ([]string, error) {
 	owners := make([]string, len(pod.OwnerReferences))
 	for i, owner := range pod.OwnerReferences {
@@ -54,10 +55,9 @@ func ownerOf(pod *corev1.Pod) ([]string, error) {
 	return owners, nil
 }
 
-// errNoOwner is what an index function must not do: say by an error that an object has no value.
-var errNoOwner = errors.New("this pod has no owner")
+var errNoOwner = errors.New("this Pod has no owner")
 
-// ownerOrError is ownerOf with that mistake.
+// ownerOrError has a mistake: it returns an error for an object that has no value.
 func ownerOrError(pod *corev1.Pod) ([]string, error) {
 	if len(pod.OwnerReferences) == 0 {
 		return nil, errNoOwner
@@ -65,12 +65,17 @@ func ownerOrError(pod *corev1.Pod) ([]string, error) {
 	return ownerOf(pod)
 }
 
-// newIndexer is what is inside an informer.
-func newIndexer() cache.Indexer {
-	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(indexers()))
+// newIndexer returns a store like that of an informer, with these Pods.
+func newIndexer(pods ...*corev1.Pod) (cache.Indexer, error) {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(indexers()))
+	for _, pod := range pods {
+		if err := indexer.Add(pod); err != nil {
+			return nil, fmt.Errorf("adding a Pod to the store: %w", err)
+		}
+	}
+	return indexer, nil
 }
 
-// pod makes a pod; changes say what is special about it.
 func pod(namespace, name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	for _, change := range changes {
@@ -95,13 +100,13 @@ func ownedBy(uids ...types.UID) func(*corev1.Pod) {
 	}
 }
 
-// shop is a handful of pods that differ in all that is indexed.
+// shop returns Pods with different values for each index.
 func shop() []*corev1.Pod {
 	return []*corev1.Pod{
 		pod("shop", "web-0", onNode("node-1"), withApp("web"), ownedBy("uid-web")),
 		pod("shop", "web-1", onNode("node-2"), withApp("web"), ownedBy("uid-web")),
 		pod("shop", "db-0", onNode("node-1"), withApp("db"), ownedBy("uid-db", "uid-backup")),
 		pod("test", "web-0", onNode("node-2"), withApp("web")),
-		pod("test", "waits"),
+		pod("test", "pending"),
 	}
 }

@@ -14,37 +14,34 @@ const (
 	nodes     = 100
 )
 
-// newFleet is an indexer with fleetSize pods, spread evenly.
+// newFleet returns a store with fleetSize Pods, evenly distributed.
 func newFleet() (cache.Indexer, error) {
-	indexer := newIndexer()
-	for i := range fleetSize {
-		err := indexer.Add(pod(fmt.Sprintf("ns-%d", i%20), fmt.Sprintf("pod-%d", i),
+	fleet := make([]*corev1.Pod, fleetSize)
+	for i := range fleet {
+		fleet[i] = pod(fmt.Sprintf("ns-%d", i%20), fmt.Sprintf("pod-%d", i),
 			onNode(fmt.Sprintf("node-%d", i%nodes)),
 			withApp(fmt.Sprintf("app-%d", i%40)),
-			ownedBy(types.UID(fmt.Sprintf("uid-%d", i%500)))))
-		if err != nil {
-			return nil, fmt.Errorf("filling the indexer: %w", err)
-		}
+			ownedBy(types.UID(fmt.Sprintf("uid-%d", i%500))))
 	}
-	return indexer, nil
+	return newIndexer(fleet...)
 }
 
-// scan finds the pods of a node without an index, and says how many it looked at.
-func scan(store cache.Store, node string) (found []*corev1.Pod, looked int) {
+// scan returns the Pods on a node, found without an index, and the number of Pods that it examined.
+func scan(store cache.Store, node string) (found []*corev1.Pod, examined int) {
 	for _, obj := range store.List() {
-		looked++
+		examined++
 		if pod := obj.(*corev1.Pod); pod.Spec.NodeName == node {
 			found = append(found, pod)
 		}
 	}
-	return found, looked
+	return found, examined
 }
 
-// lookUp finds them with one. It looks at those that it finds, and at no other.
+// lookUp returns them with an index. It examines only the Pods that it returns.
 func lookUp(indexer cache.Indexer, node string) ([]*corev1.Pod, error) {
 	objects, err := indexer.ByIndex(byNode, node)
 	if err != nil {
-		return nil, fmt.Errorf("looking up the pods of %s: %w", node, err)
+		return nil, fmt.Errorf("looking up the Pods on %s: %w", node, err)
 	}
 	found := make([]*corev1.Pod, len(objects))
 	for i, obj := range objects {
@@ -53,7 +50,7 @@ func lookUp(indexer cache.Indexer, node string) ([]*corev1.Pod, error) {
 	return found, nil
 }
 
-// measure returns the time of one look-up without and with the index.
+// measure returns the duration of one lookup, without and with the index.
 func measure(indexer cache.Indexer, node string) (without, with time.Duration, err error) {
 	const scans, lookUps = 100, 10_000
 	start := time.Now()
@@ -70,8 +67,8 @@ func measure(indexer cache.Indexer, node string) (without, with time.Duration, e
 	return without, time.Since(start) / lookUps, nil
 }
 
-// writeCosts counts the calls of one index function that each verb of an indexer makes.
-func writeCosts() (map[string]int, error) {
+// countCalls counts how often each method of an indexer calls an index function.
+func countCalls() (map[string]int, error) {
 	calls := 0
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(cache.TypedIndexers[*corev1.Pod]{
 		byNode: func(pod *corev1.Pod) ([]string, error) {
@@ -80,7 +77,7 @@ func writeCosts() (map[string]int, error) {
 		},
 	}))
 	before, after := pod("shop", "web-0", onNode("node-1")), pod("shop", "web-0", onNode("node-2"))
-	costs := map[string]int{}
+	counts := map[string]int{}
 	for _, step := range []struct {
 		verb string
 		call func() error
@@ -96,7 +93,7 @@ func writeCosts() (map[string]int, error) {
 		if err := step.call(); err != nil {
 			return nil, fmt.Errorf("counting the calls of %s: %w", step.verb, err)
 		}
-		costs[step.verb] = calls
+		counts[step.verb] = calls
 	}
-	return costs, nil
+	return counts, nil
 }

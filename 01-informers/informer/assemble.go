@@ -19,20 +19,23 @@ import (
 
 type object = metav1.Object
 
-// informer is the one made by hand, with what a controller hangs on it.
+// informer is the informer assembled by hand, with the work queue and the workers of a controller.
 type informer struct {
 	*handmade.Informer
 	workers *handmade.Workers
-	work    *work
+	task    *task
 }
 
-// assemble puts the parts together. What each of them does is told to the story.
-func assemble(s *story) *informer {
+// assemble connects the parts. The session observes each of them.
+func assemble(s *session) (*informer, error) {
 	probe := &handmade.Probe{Observe: s.observe}
-
+	listerWatcher, err := s.listerWatcher()
+	if err != nil {
+		return nil, err
+	}
 	made := handmade.New(handmade.Options{
 		Name:          "configmaps",
-		ListerWatcher: s.line().ListerWatcher(),
+		ListerWatcher: listerWatcher,
 		Backoff:       &wait.Backoff{Duration: 50 * time.Millisecond, Steps: 1},
 		Probe:         probe,
 	})
@@ -40,13 +43,13 @@ func assemble(s *story) *informer {
 	queue := handmade.NewWorkQueue("configmaps", limiter, clock.RealClock{}, probe)
 	made.AddHandler(handmade.Enqueue(queue))
 
-	work := &work{}
-	return &informer{Informer: made, work: work, workers: &handmade.Workers{
-		Queue: queue, Count: 1, Work: work.do, Probe: probe,
-	}}
+	task := &task{}
+	return &informer{Informer: made, task: task, workers: &handmade.Workers{
+		Queue: queue, Count: 1, Work: task.run, Probe: probe,
+	}}, nil
 }
 
-// run runs the informer, and the workers once the handler was told of the whole first list.
+// run runs the informer, and the workers once the handler has been notified of the whole initial list.
 func (i *informer) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -56,44 +59,49 @@ func (i *informer) run(ctx context.Context) {
 	}
 }
 
-// sharedInformer is client-go's own, over the same objects.
-func sharedInformer(s *story) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformerWithOptions(s.line().ListerWatcher(), &corev1.ConfigMap{}, cache.SharedIndexInformerOptions{})
+// sharedInformer returns client-go's informer for the same objects.
+func sharedInformer(s *session) (cache.SharedIndexInformer, error) {
+	listerWatcher, err := s.listerWatcher()
+	if err != nil {
+		return nil, err
+	}
+	return cache.NewSharedIndexInformerWithOptions(listerWatcher, &corev1.ConfigMap{}, cache.SharedIndexInformerOptions{}), nil
 }
 
-// names and versions tell what a store holds.
+// names returns the names of the objects in a store.
 func names(store cache.Store) []string {
 	return sorted(store, func(object object) string { return object.GetName() })
 }
 
-func versions(store cache.Store) []string { return sorted(store, handmade.ItemOf) }
+// states returns the uids and resourceVersions of the objects in a store.
+func states(store cache.Store) []string { return sorted(store, handmade.ItemOf) }
 
-func sorted(store cache.Store, tell func(object) string) []string {
-	told := []string{}
+func sorted(store cache.Store, describe func(object) string) []string {
+	texts := []string{}
 	for _, obj := range store.List() {
 		if object, ok := obj.(object); ok {
-			told = append(told, tell(object))
+			texts = append(texts, describe(object))
 		}
 	}
-	slices.Sort(told)
-	return told
+	slices.Sort(texts)
+	return texts
 }
 
-// work is what the worker does: nothing, but it can be held, and told to fail.
-type work struct {
-	mu    sync.Mutex
-	held  chan struct{}
-	fails bool
+// task is what the worker runs for each key. It does nothing, but it can be blocked, and it can fail.
+type task struct {
+	mu      sync.Mutex
+	blocked chan struct{}
+	fails   bool
 }
 
-func (w *work) do(ctx context.Context, _ cache.ObjectName) error {
-	w.mu.Lock()
-	held, fails := w.held, w.fails
-	w.fails = false
-	w.mu.Unlock()
-	if held != nil {
+func (t *task) run(ctx context.Context, _ cache.ObjectName) error {
+	t.mu.Lock()
+	blocked, fails := t.blocked, t.fails
+	t.fails = false
+	t.mu.Unlock()
+	if blocked != nil {
 		select {
-		case <-held:
+		case <-blocked:
 		case <-ctx.Done():
 		}
 	}
@@ -103,22 +111,22 @@ func (w *work) do(ctx context.Context, _ cache.ObjectName) error {
 	return nil
 }
 
-// hold keeps the worker at its next piece of work, until release is called.
-func (w *work) hold() (release func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	held := make(chan struct{})
-	w.held = held
+// block blocks the next run until unblock is called.
+func (t *task) block() (unblock func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	blocked := make(chan struct{})
+	t.blocked = blocked
 	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.held = nil
-		close(held)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.blocked = nil
+		close(blocked)
 	}
 }
 
-func (w *work) failOnce() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fails = true
+func (t *task) failOnce() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fails = true
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"example.com/workbook/01-informers/internal/handmade"
 	"example.com/workbook/01-informers/internal/lesson"
+	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -22,9 +24,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 const soon = 20 * time.Second
 
-var listOurs = metav1.ListOptions{LabelSelector: ours}
-
-// section returns the lines of one numbered step of the program, without the step's own.
+// section returns the lines of one numbered step of the program, without its heading.
 func section(out, number string) []string {
 	_, after, _ := strings.Cut(out, number+". ")
 	lines := []string{}
@@ -58,68 +58,68 @@ func TestProgram(t *testing.T) {
 		"handler update apple", "waiting dirty apple", "handler update apple", "waiting merged apple",
 		"handler update apple", "waiting merged apple",
 		"done apple", "waiting readded apple", "working started apple", "done apple",
-	}), "four changes, two pieces of work")
+	}), "four changes, two runs of the worker")
 	g.Expect(section(out, "4")).To(ContainElements("backoff failed pear", "waiting returned pear"))
 	relist := section(out, "5")
 	g.Expect(relist).To(ContainElements("watch failed: the resourceVersion is too old", "list started",
-		"store delete pear (a tombstone: nobody saw it go)", "handler update apple"))
+		"store delete pear (a tombstone: the watch missed the deletion)", "handler update apple"))
 	g.Expect(relist).NotTo(ContainElement("watch DELETED pear"))
 	g.Expect(section(out, "6")).To(Equal([]string{"add apple"}))
 	g.Expect(section(out, "7")).To(Equal([]string{
-		"its store: apple", "made by hand: apple", "the same versions: true",
+		"its store: apple", "made by hand: apple", "the same resourceVersions: true",
 	}))
 }
 
-// calls are what a handler was told, name by name.
+// calls records the notifications of a handler by the name of the object.
 type calls struct {
-	mu   sync.Mutex
-	told map[string][]string
+	mu     sync.Mutex
+	byName map[string][]string
 }
 
-func (c *calls) tell(name, what string) {
+func (c *calls) record(name, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.told == nil {
-		c.told = map[string][]string{}
+	if c.byName == nil {
+		c.byName = map[string][]string{}
 	}
-	c.told[name] = append(c.told[name], what)
+	c.byName[name] = append(c.byName[name], what)
 }
 
 func (c *calls) of(name string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.told[name])
+	return slices.Clone(c.byName[name])
 }
 
-// handler writes down what it is told, for either informer.
+// handler returns a handler for either informer that records its notifications.
 func handler[T cache.Object](c *calls) cache.TypedResourceEventHandler[T] {
 	return cache.TypedResourceEventHandlerDetailedFuncs[T]{
 		AddFunc: func(added T, isInInitialList bool) {
 			if isInInitialList {
-				c.tell(added.GetName(), "initially")
+				c.record(added.GetName(), "initial")
 				return
 			}
-			c.tell(added.GetName(), "add")
+			c.record(added.GetName(), "add")
 		},
-		UpdateFunc: func(_, updated T) { c.tell(updated.GetName(), "update") },
+		UpdateFunc: func(_, updated T) { c.record(updated.GetName(), "update") },
 		DeleteFunc: func(deleted cache.DeletedObject[T]) {
 			if deleted.FinalStateUnknown != nil {
-				c.tell(deleted.GetName(), "tombstone")
+				c.record(deleted.GetName(), "tombstone")
 				return
 			}
-			c.tell(deleted.GetName(), "delete")
+			c.record(deleted.GetName(), "delete")
 		},
 	}
 }
 
-// TestSameStoryAsSharedIndexInformer tells one story to both: a list, changes, a lost watch with changes that
-// nobody sees and a 410, changes again, and a handler that is added late.
-func TestSameStoryAsSharedIndexInformer(t *testing.T) {
+// The input is a list, changes, an interrupted watch with changes that it misses and a 410, more changes, and a
+// handler that is added later.
+func TestTheSameInputHasTheSameResultAsWithSharedIndexInformer(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s := newStory(&lesson.World{Client: testserver.Client(t), Namespace: testserver.Namespace(t)})
+	s := &session{Env: lessontest.Env(t)}
 	do := func(err error) {
 		t.Helper()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -127,68 +127,65 @@ func TestSameStoryAsSharedIndexInformer(t *testing.T) {
 	do(s.create(ctx, "apple"))
 	do(s.create(ctx, "pear"))
 
-	byHand := handmade.New(handmade.Options{ListerWatcher: s.line().ListerWatcher()})
-	shared := cache.NewTypedSharedIndexInformer[*corev1.ConfigMap](sharedInformer(s))
-	var first, theirs, late, theirLate calls
-	byHand.AddHandler(handler[object](&first))
-	_, err := shared.AddTypedEventHandler(handler[*corev1.ConfigMap](&theirs))
+	listerWatcher, err := s.listerWatcher()
+	do(err)
+	assembled := handmade.New(handmade.Options{ListerWatcher: listerWatcher})
+	untyped, err := sharedInformer(s)
+	do(err)
+	shared := cache.NewTypedSharedIndexInformer[*corev1.ConfigMap](untyped)
+	var first, firstShared, late, lateShared calls
+	assembled.AddHandler(handler[object](&first))
+	_, err = shared.AddTypedEventHandler(handler[*corev1.ConfigMap](&firstShared))
 	do(err)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	running.Go(func() { byHand.Run(ctx) })
+	running.Go(func() { assembled.Run(ctx) })
 	running.Go(func() { shared.RunWithContext(ctx) })
-	g.Expect(cache.WaitFor(ctx, "", byHand.HasSyncedChecker(), shared.HasSyncedChecker())).To(BeTrue())
+	g.Expect(cache.WaitFor(ctx, "", assembled.HasSyncedChecker(), shared.HasSyncedChecker())).To(BeTrue())
 
-	same := func() {
+	expectSame := func() {
 		t.Helper()
 		g.Eventually(func(g Gomega) {
-			list, err := s.configMaps().List(ctx, listOurs)
+			list, err := s.ConfigMaps().List(ctx, metav1.ListOptions{LabelSelector: lesson.Label})
 			g.Expect(err).NotTo(HaveOccurred())
-			there := []string{}
+			onServer := []string{}
 			for _, configMap := range list.Items {
-				there = append(there, handmade.ItemOf(&configMap))
+				onServer = append(onServer, handmade.ItemOf(&configMap))
 			}
-			slices.Sort(there)
-			g.Expect(versions(byHand.Store())).To(Equal(there))
-			g.Expect(versions(shared.GetStore())).To(Equal(there))
+			slices.Sort(onServer)
+			g.Expect(states(assembled.Store())).To(Equal(onServer))
+			g.Expect(states(shared.GetStore())).To(Equal(onServer))
 		}, soon).Should(Succeed())
 	}
-	same()
-	do(s.change(ctx, "apple"))
+	expectSame()
+	do(s.update(ctx, "apple"))
 	do(s.create(ctx, "plum"))
-	do(s.remove(ctx, "plum"))
-	same()
-	for _, line := range s.lines {
-		line.Cut()
-	}
-	do(s.remove(ctx, "pear"))
-	do(s.change(ctx, "apple"))
-	do(s.change(ctx, "apple"))
-	do(s.create(ctx, "fig"))
-	for _, line := range s.lines {
-		line.Mend()
-	}
-	same()
-	do(s.change(ctx, "fig"))
-	same()
-	byHand.AddHandler(handler[object](&late))
-	_, err = shared.AddTypedEventHandler(handler[*corev1.ConfigMap](&theirLate))
+	do(s.DeleteConfigMap(ctx, "plum"))
+	expectSame()
+	do(s.interrupt(ctx, func() error {
+		return errors.Join(s.DeleteConfigMap(ctx, "pear"), s.update(ctx, "apple"), s.update(ctx, "apple"), s.create(ctx, "fig"))
+	}))
+	expectSame()
+	do(s.update(ctx, "fig"))
+	expectSame()
+	assembled.AddHandler(handler[object](&late))
+	_, err = shared.AddTypedEventHandler(handler[*corev1.ConfigMap](&lateShared))
 	do(err)
-	do(s.change(ctx, "apple"))
-	same()
+	do(s.update(ctx, "apple"))
+	expectSame()
 
 	for name, want := range map[string][]string{
-		"apple": {"initially", "update", "update", "update"}, // the relist is one update, for two changes
-		"pear":  {"initially", "tombstone"},
+		"apple": {"initial", "update", "update", "update"}, // The relist is one update for two changes.
+		"pear":  {"initial", "tombstone"},
 		"plum":  {"add", "delete"},
 		"fig":   {"add", "update"},
 	} {
 		g.Eventually(func() []string { return first.of(name) }, soon).Should(Equal(want), "made by hand: %s", name)
-		g.Eventually(func() []string { return theirs.of(name) }, soon).Should(Equal(want), "shared: %s", name)
+		g.Eventually(func() []string { return firstShared.of(name) }, soon).Should(Equal(want), "shared: %s", name)
 	}
-	for name, want := range map[string][]string{"apple": {"initially", "update"}, "fig": {"initially"}, "pear": nil} {
-		g.Eventually(func() []string { return late.of(name) }, soon).Should(Equal(want), "made by hand, late: %s", name)
-		g.Eventually(func() []string { return theirLate.of(name) }, soon).Should(Equal(want), "shared, late: %s", name)
+	for name, want := range map[string][]string{"apple": {"initial", "update"}, "fig": {"initial"}, "pear": nil} {
+		g.Eventually(func() []string { return late.of(name) }, soon).Should(Equal(want), "made by hand, added later: %s", name)
+		g.Eventually(func() []string { return lateShared.of(name) }, soon).Should(Equal(want), "shared, added later: %s", name)
 	}
 }

@@ -1,11 +1,11 @@
-// Informer puts one informer together from client-go's parts, with a work queue and workers behind it, and shows
-// what each part does, in order: at the start, for a change, for changes that come faster than the work,
-// for work that fails, and when the watch was lost.
+// Command informer assembles one informer from the parts of client-go, with a work queue and workers, and shows
+// what each part does, in order: at the start, for a change, for changes that arrive faster than the worker
+// processes them, after an error, and after an interrupted watch.
 //
-// The informer is in internal/handmade; begin with its doc.go, then informer.go and process.go. The same story
-// is told to a cache.SharedIndexInformer, which ends with the same store. In client-go v0.37.2, under
-// tools/cache/, read newInformer, newQueueFIFO, processDeltas and processReplacedAllInfo (controller.go), and
-// then HandleDeltas and sharedProcessor (shared_informer.go), which is what a shared informer has on top.
+// The informer is in internal/handmade. Begin with its doc.go, then informer.go and process.go. A
+// cache.SharedIndexInformer has the same input, and its store has the same objects at the end. In client-go
+// v0.37.2, under tools/cache/, read newInformer, newQueueFIFO, processDeltas and processReplacedAllInfo
+// (controller.go), and then HandleDeltas and sharedProcessor (shared_informer.go), which a shared informer adds.
 package main
 
 import (
@@ -24,52 +24,57 @@ func main() { lesson.Main(program) }
 
 var program = lesson.Lesson{
 	Name:  "informer",
-	Shows: "Informer puts one informer together from its parts, and shows what each part does.",
+	Shows: "An informer assembled from its parts, and what each part does.",
 	Run:   run,
 }
 
-func run(ctx context.Context, world *lesson.World) error {
-	ctx, end := context.WithCancel(ctx)
+func run(ctx context.Context, env *lesson.Env) error {
+	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer end()
+	defer cancel()
 
-	s := newStory(world)
+	s := &session{Env: env}
 	if err := s.create(ctx, "apple"); err != nil {
 		return err
 	}
-	world.Printf("1. One ConfigMap, apple, is there. The informer starts: a list, and the watch that follows it\n")
-	byHand, shared := assemble(s), sharedInformer(s)
-	running.Go(func() { byHand.run(ctx) })
+	s.Printf("1. One ConfigMap, apple, exists. The informer starts: a list, and the watch that follows it\n")
+	assembled, err := assemble(s)
+	if err != nil {
+		return err
+	}
+	shared, err := sharedInformer(s)
+	if err != nil {
+		return err
+	}
+	running.Go(func() { assembled.run(ctx) })
 	running.Go(func() { shared.RunWithContext(ctx) })
 	if err := s.until(ctx, "done apple"); err != nil {
 		return err
 	}
 	s.print()
 
-	for _, chapter := range []func(context.Context, *story, *informer) error{
-		oneChange, manyChanges, failure, lostWatch, lateHandler,
+	for _, step := range []func(context.Context, *session, *informer) error{
+		oneChange, manyChanges, failure, interruption, lateHandler,
 	} {
-		if err := chapter(ctx, s, byHand); err != nil {
+		if err := step(ctx, s, assembled); err != nil {
 			return err
 		}
 	}
 
-	world.Printf("7. A cache.SharedIndexInformer was there all the time\n")
-	if err := s.waitFor(ctx, func() bool {
-		return slices.Equal(versions(shared.GetStore()), versions(byHand.Store()))
-	}); err != nil {
+	s.Printf("7. A cache.SharedIndexInformer has had the same input\n")
+	same := func() bool { return slices.Equal(states(shared.GetStore()), states(assembled.Store())) }
+	if err := lesson.Until(ctx, "the stores are the same", same); err != nil {
 		return err
 	}
-	world.Printf("   its store:    %s\n   made by hand: %s\n   the same versions: %t\n",
-		strings.Join(names(shared.GetStore()), ", "), strings.Join(names(byHand.Store()), ", "),
-		slices.Equal(versions(shared.GetStore()), versions(byHand.Store())))
+	s.Printf("   its store:    %s\n   made by hand: %s\n   the same resourceVersions: %t\n",
+		strings.Join(names(shared.GetStore()), ", "), strings.Join(names(assembled.Store()), ", "), same())
 	return nil
 }
 
-func oneChange(ctx context.Context, s *story, _ *informer) error {
-	s.world.Printf("2. apple changes: one watch event, one delta, one change in the store, one call, one key\n")
-	if err := s.change(ctx, "apple"); err != nil {
+func oneChange(ctx context.Context, s *session, _ *informer) error {
+	s.Printf("2. apple changes: one watch event, one delta, one write to the store, one notification, one key\n")
+	if err := s.update(ctx, "apple"); err != nil {
 		return err
 	}
 	if err := s.until(ctx, "done apple"); err != nil {
@@ -79,12 +84,12 @@ func oneChange(ctx context.Context, s *story, _ *informer) error {
 	return nil
 }
 
-func manyChanges(ctx context.Context, s *story, informer *informer) error {
-	s.world.Printf("3. apple changes four times, and the worker has it in hand since the first: one more piece of work for three changes\n")
-	release := informer.work.hold()
+func manyChanges(ctx context.Context, s *session, informer *informer) error {
+	s.Printf("3. apple changes four times, and the worker is busy since the first: it runs once more for three changes\n")
+	unblock := informer.task.block()
 	for _, then := range []string{"working started apple", "waiting dirty apple", "waiting merged apple", "waiting merged apple"} {
 		s.mark()
-		if err := s.change(ctx, "apple"); err != nil {
+		if err := s.update(ctx, "apple"); err != nil {
 			return err
 		}
 		if err := s.until(ctx, then); err != nil {
@@ -92,7 +97,7 @@ func manyChanges(ctx context.Context, s *story, informer *informer) error {
 		}
 	}
 	s.mark()
-	release()
+	unblock()
 	if err := s.until(ctx, "done apple", "done apple"); err != nil {
 		return err
 	}
@@ -100,9 +105,9 @@ func manyChanges(ctx context.Context, s *story, informer *informer) error {
 	return nil
 }
 
-func failure(ctx context.Context, s *story, informer *informer) error {
-	s.world.Printf("4. pear is made, and the work on it fails once: the key is kept back, and comes again\n")
-	informer.work.failOnce()
+func failure(ctx context.Context, s *session, informer *informer) error {
+	s.Printf("4. pear is created, and the worker fails once: the key is added again after a backoff\n")
+	informer.task.failOnce()
 	if err := s.create(ctx, "pear"); err != nil {
 		return err
 	}
@@ -113,16 +118,10 @@ func failure(ctx context.Context, s *story, informer *informer) error {
 	return nil
 }
 
-func lostWatch(ctx context.Context, s *story, _ *informer) error {
-	s.world.Printf("5. The line is cut, pear is deleted meanwhile, and the watch cannot go on where it was (410): a relist\n")
-	for _, line := range s.lines {
-		line.Cut()
-	}
-	if err := s.remove(ctx, "pear"); err != nil {
+func interruption(ctx context.Context, s *session, _ *informer) error {
+	s.Printf("5. The watch is interrupted, pear is deleted, and the watch cannot resume (410): a relist\n")
+	if err := s.interrupt(ctx, func() error { return s.DeleteConfigMap(ctx, "pear") }); err != nil {
 		return err
-	}
-	for _, line := range s.lines {
-		line.Mend()
 	}
 	if err := s.until(ctx, "done pear", "done apple"); err != nil {
 		return err
@@ -131,10 +130,10 @@ func lostWatch(ctx context.Context, s *story, _ *informer) error {
 	return nil
 }
 
-func lateHandler(_ context.Context, s *story, informer *informer) error {
-	s.world.Printf("6. A second handler is added late: it is told of what the store holds\n")
+func lateHandler(_ context.Context, s *session, informer *informer) error {
+	s.Printf("6. A second handler is added later: it is notified of the objects in the store\n")
 	informer.AddHandler(cache.TypedResourceEventHandlerFuncs[object]{AddFunc: func(added object) {
-		s.world.Printf("   add %s\n", added.GetName())
+		s.Printf("   add %s\n", added.GetName())
 	}})
 	s.mark()
 	return nil

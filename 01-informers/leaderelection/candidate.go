@@ -8,59 +8,62 @@ import (
 
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// times are the durations of an election.
-type times struct {
-	// lease is how long the others wait after the last renewal that they saw. It reaches the Lease in whole
-	// seconds, rounded down, and it is from there that all candidates read it.
+// durations are those of an election.
+type durations struct {
+	// lease is how long the other candidates wait after the last renewal that they have read. The Lease
+	// contains it in whole seconds, rounded down, and all candidates read it from there.
 	lease time.Duration
-	// renew is how long a leader tries to renew before it gives up.
+	// renew is how long a leader tries to renew before it stops leading.
 	renew time.Duration
-	// retry is the pause between two attempts. Candidates wait up to 2.2 times as long: JitterFactor is what
-	// is added at the most, in parts of the pause.
+	// retry is the pause between two attempts. Candidates wait up to 2.2 times as long, because JitterFactor is
+	// the part of the pause that is added at most.
 	retry time.Duration
-	// request is the time-out of one request for the Lease.
+	// request is the timeout of one request for the Lease.
 	request time.Duration
 }
 
-// check refuses times under which two could lead though all clocks run alike. NewLeaderElector checks less:
-// neither the whole seconds, nor that there is a pause of retry before a leader begins to fail, nor that with
-// ReleaseOnCancel a leader that gave up still tries to release, before it cancels the work: that takes one
-// more request, of up to RenewDeadline where the client has no time-out. What is left between the two
-// sides is the margin for clocks that run at different speeds, and for the work to stop.
-func (t times) check() error {
-	if t.lease%time.Second != 0 {
-		return fmt.Errorf("a lease of %v would be rounded down to %v: use whole seconds", t.lease, t.lease.Truncate(time.Second))
+// check returns an error for durations with which two candidates could lead at the same time even if all clocks
+// run at the same speed. NewLeaderElector checks less. It does not check for whole seconds, and it does not
+// include the pause of retry before a leader notices that it cannot renew. Nor does it include the request that a
+// leader with ReleaseOnCancel sends to release the Lease before it cancels the work, which takes up to
+// RenewDeadline if the client has no timeout. The difference between the two sides is the margin for clocks of
+// different speed, and for the work to stop.
+func (d durations) check() error {
+	if d.lease%time.Second != 0 {
+		return fmt.Errorf("a lease of %v would be rounded down to %v: use whole seconds", d.lease, d.lease.Truncate(time.Second))
 	}
-	if longest := t.retry + t.renew + t.request; longest >= t.lease {
+	if longest := d.retry + d.renew + d.request; longest >= d.lease {
 		return fmt.Errorf("a leader may work for %v after its last renewal (retry %v + renew %v + request %v), and the others wait for %v only",
-			longest, t.retry, t.renew, t.request, t.lease)
+			longest, d.retry, d.renew, d.request, d.lease)
 	}
 	return nil
 }
 
-// candidate stands for a Lease, and works while it holds it.
+// candidate takes part in the election, and works while it holds the Lease.
 type candidate struct {
 	name    string
 	elector *leaderelection.LeaderElector
 	lock    *lock
 
-	// leading is closed when the candidate leads, stopped when OnStoppedLeading is called, ended when the
-	// work has ended.
+	// leading is closed when the candidate leads, stopped when OnStoppedLeading is called, ended when the work
+	// has ended.
 	leading, stopped, ended chan struct{}
-	// led and idle are when the work began and ended.
-	led, idle time.Time
+	// workBegan and workEnded are valid when leading and ended are closed.
+	workBegan, workEnded time.Time
 
 	working  atomic.Bool
 	stopWork context.CancelFunc
 	resign   context.CancelFunc
 }
 
-// stand starts a candidate. It stops when ctx ends, or by end, which is the better way.
-func stand(ctx context.Context, lock *lock, times times, release bool) (*candidate, error) {
-	// What client-go logs about the election goes nowhere: the lesson says it itself. An operator leaves the
-	// logger alone.
+// start starts a candidate. It stops when ctx is cancelled, or by stop, which releases the Lease in order.
+func start(ctx context.Context, lock *lock, durations durations, release bool) (*candidate, error) {
+	// client-go logs the election. The lesson prints it itself, and so discards the log. An operator keeps the
+	// logger.
 	ctx = klog.NewContext(ctx, klog.Logger{})
 	working, stopWork := context.WithCancel(ctx)
 	ctx, resign := context.WithCancel(ctx)
@@ -68,16 +71,16 @@ func stand(ctx context.Context, lock *lock, times times, release bool) (*candida
 		name: lock.Identity(), lock: lock, stopWork: stopWork, resign: resign,
 		leading: make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{}),
 	}
-	lock.onRelease = func() bool { return !c.working.Load() }
+	lock.workEnded = func() bool { return !c.working.Load() }
 	var err error
 	c.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: leaseName, Lock: lock,
-		LeaseDuration: times.lease, RenewDeadline: times.renew, RetryPeriod: times.retry,
+		LeaseDuration: durations.lease, RenewDeadline: durations.renew, RetryPeriod: durations.retry,
 		ReleaseOnCancel: release,
 		Callbacks: leaderelection.LeaderCallbacks{
-			// In a goroutine of its own: Run does not wait for it, neither to renew nor to return.
+			// Runs in a goroutine. Run does not wait for it, neither to renew nor to return.
 			OnStartedLeading: func(lease context.Context) { c.work(lease, working) },
-			// Also called where the candidate never led.
+			// Is called also if the candidate has never led.
 			OnStoppedLeading: func() { close(c.stopped) },
 		},
 	})
@@ -90,31 +93,47 @@ func stand(ctx context.Context, lock *lock, times times, release bool) (*candida
 	return c, nil
 }
 
-// work stands for an operator's controllers: it goes on until one of the two says stop, the elector because
-// the lease is lost, or the program because it ends.
+// work simulates the controllers of an operator. It ends when the elector cancels lease, because the Lease is
+// lost, or when the program cancels its own context.
 func (c *candidate) work(lease, program context.Context) {
-	c.led = time.Now()
+	c.workBegan = time.Now()
 	c.working.Store(true)
 	close(c.leading)
 	select {
 	case <-lease.Done():
 	case <-program.Done():
 	}
-	c.idle = time.Now()
+	c.workEnded = time.Now()
 	c.working.Store(false)
 	close(c.ended)
 }
 
-// end is how a leader leaves so that the next may begin at once: first the work, all of it, and only then the
-// lease. The other way round, with one context for both, the lease would be free while passes are under way:
-// ReleaseOnCancel says as much in its comment.
-func (c *candidate) end() {
+// stop stops a candidate so that the next one can lead at once: first all the work, and only then the Lease. With
+// one context for both, the Lease would be released while reconciliations are running, as the comment of
+// ReleaseOnCancel says.
+func (c *candidate) stop() {
 	c.stopWork()
 	select {
 	case <-c.leading:
 		<-c.ended
-	default: // it never led
+	default: // It has never led.
 	}
 	c.resign()
 	<-c.stopped
+}
+
+func (c *candidate) awaitLeading(ctx context.Context) error {
+	return await(ctx, c.name+" leads", c.leading)
+}
+
+// await waits until the channel is closed.
+func await(ctx context.Context, what string, done <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, lesson.Patience)
+	defer cancel()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting until %s: %w", what, ctx.Err())
+	}
 }

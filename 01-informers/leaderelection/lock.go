@@ -11,53 +11,54 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// errCut is what a lock answers whose connection was cut.
+// errCut is the error of every request after cut.
 var errCut = errors.New("the connection was cut")
 
-// lock is a Lease lock whose connection can be cut.
+// lock is a Lease lock whose requests can be made to fail.
 type lock struct {
 	resourcelock.Interface
-	// broken, once set, is what every request comes to.
-	broken atomic.Pointer[func(context.Context) error]
-	// onRelease is asked, when the lease is released, whether the work has ended.
-	onRelease func() bool
-	// inOrder says that the lease was released, and that the work had ended by then.
+	// fail, if it is set, runs instead of every request, and returns its error.
+	fail atomic.Pointer[func(context.Context) error]
+	// workEnded reports whether the work has ended.
+	workEnded func() bool
+	// inOrder is true after the Lease was released when the work had ended.
 	inOrder atomic.Bool
 }
 
 var _ resourcelock.Interface = &lock{}
 
-// newLock makes a lock with a client of its own. The identity must be unique among all candidates that there
-// ever are: two with one identity both lead. A hostname alone is not: a Pod of a StatefulSet, or a container
-// that was restarted, has it again; add a UUID.
+// newLock returns a lock with a client of its own. The identity must be unique among all candidates over time,
+// because two candidates with one identity both lead. A hostname is not unique: the next Pod of a StatefulSet and a
+// restarted container have the same. Add a UUID.
 //
-// The time-out of the client bounds each request: a renewal that hangs must not use up the time for the next
-// attempt, nor the release after it delay the end of the work. resourcelock.NewFromKubeconfig sets half of
-// RenewDeadline, and a second at the least. With 15 s, 10 s and 2 s that allows work up to 2 + 10 + 5 = 17 s
-// after the last renewal, where the server hangs and ReleaseOnCancel is set.
-func newLock(config *rest.Config, namespace, identity string, times times) (*lock, error) {
+// The timeout of the client bounds each request. Without it, a renewal without a response would take the time of
+// the next attempt, and the request that releases the Lease would delay the end of the work.
+// resourcelock.NewFromKubeconfig sets half of RenewDeadline, and at least a second. With 15 s, 10 s and 2 s that
+// allows work for up to 2 + 10 + 5 = 17 s after the last renewal, if the server does not respond and
+// ReleaseOnCancel is set.
+func newLock(config *rest.Config, namespace, identity string, durations durations) (*lock, error) {
 	config = rest.CopyConfig(config)
-	config.Timeout = times.request
+	config.Timeout = durations.request
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "leader-election"))
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	lease, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, leaseName,
 		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: identity})
 	if err != nil {
-		return nil, fmt.Errorf("making a lock: %w", err)
+		return nil, fmt.Errorf("creating a lock: %w", err)
 	}
 	return &lock{Interface: lease}, nil
 }
 
-// cut makes every request fail from now on.
-func (l *lock) cut() { l.breakWith(func(context.Context) error { return errCut }) }
+// cut makes every later request fail.
+func (l *lock) cut() { l.failWith(func(context.Context) error { return errCut }) }
 
-func (l *lock) breakWith(answer func(context.Context) error) { l.broken.Store(&answer) }
+func (l *lock) failWith(fail func(context.Context) error) { l.fail.Store(&fail) }
 
 func (l *lock) check(ctx context.Context) error {
-	if broken := l.broken.Load(); broken != nil {
-		return (*broken)(ctx)
+	if fail := l.fail.Load(); fail != nil {
+		return (*fail)(ctx)
 	}
 	return nil
 }
@@ -78,14 +79,14 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.Interface.Create(ctx, record)
 }
 
-// Update takes, renews or releases the lease. The server refuses it where the Lease has changed since it was
-// read: of two that take it at the same time, one does.
+// Update acquires, renews or releases the Lease. The server rejects it if the Lease has changed since it was read,
+// so that only one of two candidates acquires it.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.check(ctx); err != nil {
 		return err
 	}
-	if record.HolderIdentity == "" && l.onRelease != nil {
-		l.inOrder.Store(l.onRelease())
+	if record.HolderIdentity == "" && l.workEnded != nil {
+		l.inOrder.Store(l.workEnded())
 	}
 	return l.Interface.Update(ctx, record)
 }

@@ -17,17 +17,17 @@ import (
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// server holds one Lease in memory, with a resourceVersion, as the API server does.
+// server simulates an API server with one Lease and its resourceVersion.
 type server struct {
 	*testing.T
 	mu      sync.Mutex
 	record  *resourcelock.LeaderElectionRecord
 	version int
-	// skew is added to the times that one of the candidates writes: its clock is wrong.
+	// skew is the difference of a candidate's clock: it is added to the times that the candidate writes.
 	skew map[string]time.Duration
 }
 
-// inBubble runs a test with a server, in a synctest bubble: time stands still unless everybody waits.
+// inBubble runs a test with a server in a synctest bubble, where time advances only while every goroutine waits.
 func inBubble(t *testing.T, test func(g Gomega, s *server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,11 +35,11 @@ func inBubble(t *testing.T, test func(g Gomega, s *server)) {
 	})
 }
 
-// stand starts a candidate, which ends with the test.
-func (s *server) stand(identity string, times times, release bool) *candidate {
+// start starts a candidate, which is stopped at the end of the test.
+func (s *server) start(identity string, durations durations, release bool) *candidate {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
-	c, err := stand(ctx, &lock{Interface: &memoryLock{server: s, identity: identity}}, times, release)
+	c, err := start(ctx, &lock{Interface: &memoryLock{server: s, identity: identity}}, durations, release)
 	NewWithT(s).Expect(err).NotTo(HaveOccurred())
 	s.Cleanup(func() {
 		cancel()
@@ -49,21 +49,21 @@ func (s *server) stand(identity string, times times, release bool) *candidate {
 	return c
 }
 
-// now is the record as it is.
+// now returns the current record.
 func (s *server) now() resourcelock.LeaderElectionRecord {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return *s.record
 }
 
-// writes is how often the Lease was written.
+// writes returns how often the Lease was written.
 func (s *server) writes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
 }
 
-// memoryLock is one candidate's view of the server's Lease.
+// memoryLock is the lock of one candidate.
 type memoryLock struct {
 	server   *server
 	identity string
@@ -100,10 +100,10 @@ func (l *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectio
 	})
 }
 
-func (l *memoryLock) write(record resourcelock.LeaderElectionRecord, refuse func() error) error {
+func (l *memoryLock) write(record resourcelock.LeaderElectionRecord, check func() error) error {
 	l.server.mu.Lock()
 	defer l.server.mu.Unlock()
-	if err := refuse(); err != nil {
+	if err := check(); err != nil {
 		return err
 	}
 	skew := l.server.skew[l.identity]

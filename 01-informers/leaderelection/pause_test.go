@@ -17,23 +17,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// Where the process of TestLeadInAnotherProcess finds its cluster.
+// The cluster and the namespace of TestLeadInAnotherProcess.
 const (
 	kubeconfigVariable = "WORKBOOK_LEADER_KUBECONFIG"
 	namespaceVariable  = "WORKBOOK_LEADER_NAMESPACE"
 )
 
-// A real process, really stopped: neither its renewals nor the timer that would cancel its work run. When it
-// goes on, another leads. What it was about to write is refused where it says what it has read, and only there.
-func TestAPausedLeaderCanStillWriteWhenItWakes(t *testing.T) {
+// The leader is a process that is paused by SIGSTOP: neither its renewals nor the timer that would cancel its work
+// run. When it continues, another candidate leads. The server rejects its write only if the write has the
+// resourceVersion that the process has read.
+func TestAPausedLeaderCanWriteAfterThePause(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	namespace, client := testserver.Namespace(t), testserver.Client(t)
 	configMaps := client.CoreV1().ConfigMaps(namespace)
-	_, err := configMaps.Create(t.Context(), state("nobody"), metav1.CreateOptions{})
+	_, err := configMaps.Create(t.Context(), lesson.ConfigMap(state, "none"), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	leader := startLeader(t, namespace)
@@ -42,32 +44,32 @@ func TestAPausedLeaderCanStillWriteWhenItWakes(t *testing.T) {
 
 	lock, err := newLock(testserver.Config(t), namespace, "next", brief)
 	g.Expect(err).NotTo(HaveOccurred())
-	next, err := stand(t.Context(), lock, brief, true)
+	next, err := start(t.Context(), lock, brief, true)
 	g.Expect(err).NotTo(HaveOccurred())
-	defer next.end()
-	g.Expect(await(t.Context(), next.leading)).To(Succeed())
-	_, err = configMaps.Update(t.Context(), state("next"), metav1.UpdateOptions{})
+	defer next.stop()
+	g.Expect(next.awaitLeading(t.Context())).To(Succeed())
+	_, err = configMaps.Update(t.Context(), lesson.ConfigMap(state, "next"), metav1.UpdateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	// The old leader has been in the middle of its work all the while.
-	leader.tell(t, "update")
+	// The paused leader has read the state before the pause.
+	leader.send(t, "update")
 	g.Expect(leader.process.Signal(syscall.SIGCONT)).To(Succeed())
 	g.Expect(leader.line(t)).To(Equal("update: conflict"))
 	g.Expect(writer(t, client, namespace)).To(Equal("next"))
 
-	leader.tell(t, "patch")
+	leader.send(t, "patch")
 	g.Expect(leader.line(t)).To(Equal("patch: accepted"))
-	g.Expect(writer(t, client, namespace)).To(Equal("paused"), "nothing guards what has no precondition")
+	g.Expect(writer(t, client, namespace)).To(Equal("paused"), "a write without a precondition is not rejected")
 }
 
 func writer(t *testing.T, client kubernetes.Interface, namespace string) string {
 	t.Helper()
-	now, err := client.CoreV1().ConfigMaps(namespace).Get(t.Context(), "state", metav1.GetOptions{})
+	now, err := client.CoreV1().ConfigMaps(namespace).Get(t.Context(), state, metav1.GetOptions{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return now.Data["writer"]
+	return now.Data["value"]
 }
 
-// leader is a process that leads and does as it is told.
+// leader is a process that leads and runs commands.
 type leader struct {
 	process *os.Process
 	stdin   *os.File
@@ -80,7 +82,7 @@ func startLeader(t *testing.T, namespace string) *leader {
 	g := NewWithT(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(os.WriteFile(kubeconfig, testserver.Environment(t).KubeConfig, 0o600)).To(Succeed())
-	command := exec.Command(os.Args[0], "-test.run=^TestLeadInAnotherProcess$") //nolint:noctx // the clean-up kills it, also where it is stopped
+	command := exec.Command(os.Args[0], "-test.run=^TestLeadInAnotherProcess$") //nolint:noctx // the cleanup kills it, also if it is stopped
 	command.Env = append(os.Environ(), kubeconfigVariable+"="+kubeconfig, namespaceVariable+"="+namespace)
 	command.Stderr = os.Stderr
 	stdin, input, err := os.Pipe()
@@ -97,9 +99,9 @@ func startLeader(t *testing.T, namespace string) *leader {
 	return &leader{process: command.Process, stdin: input, lines: bufio.NewScanner(stdout)}
 }
 
-func (l *leader) tell(t *testing.T, what string) {
+func (l *leader) send(t *testing.T, command string) {
 	t.Helper()
-	_, err := fmt.Fprintln(l.stdin, what)
+	_, err := fmt.Fprintln(l.stdin, command)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
@@ -109,8 +111,8 @@ func (l *leader) line(t *testing.T) string {
 	return strings.TrimSpace(l.lines.Text())
 }
 
-// TestLeadInAnotherProcess is what that process does: lead, read the state, and write as it is told on
-// standard input, as a pass does that does not look at its context between two requests.
+// TestLeadInAnotherProcess is what that process runs. It leads, reads the state, and writes it at each command on
+// standard input, like a reconciliation that does not check its context between two requests.
 func TestLeadInAnotherProcess(t *testing.T) {
 	if os.Getenv(kubeconfigVariable) == "" {
 		t.Skip("runs in a process of its own")
@@ -121,29 +123,29 @@ func TestLeadInAnotherProcess(t *testing.T) {
 	namespace := os.Getenv(namespaceVariable)
 	lock, err := newLock(config, namespace, "paused", brief)
 	g.Expect(err).NotTo(HaveOccurred())
-	c, err := stand(t.Context(), lock, brief, true)
+	c, err := start(t.Context(), lock, brief, true)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(await(t.Context(), c.leading)).To(Succeed())
+	g.Expect(c.awaitLeading(t.Context())).To(Succeed())
 
 	client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(namespace)
-	read, err := client.Get(t.Context(), "state", metav1.GetOptions{})
+	read, err := client.Get(t.Context(), state, metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	read.Data["writer"] = "paused"
+	read.Data["value"] = "paused"
 	fmt.Println("leading")
-	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
-		switch orders.Text() {
+	for commands := bufio.NewScanner(os.Stdin); commands.Scan(); {
+		switch commands.Text() {
 		case "update":
 			_, err = client.Update(t.Context(), read, metav1.UpdateOptions{})
 		case "patch":
-			_, err = client.Patch(t.Context(), "state", types.MergePatchType, []byte(`{"data":{"writer":"paused"}}`), metav1.PatchOptions{})
+			_, err = client.Patch(t.Context(), state, types.MergePatchType, []byte(`{"data":{"value":"paused"}}`), metav1.PatchOptions{})
 		}
 		switch {
 		case err == nil:
-			fmt.Printf("%s: accepted\n", orders.Text())
+			fmt.Printf("%s: accepted\n", commands.Text())
 		case apierrors.IsConflict(err):
-			fmt.Printf("%s: conflict\n", orders.Text())
+			fmt.Printf("%s: conflict\n", commands.Text())
 		default:
-			fmt.Printf("%s: %v\n", orders.Text(), err)
+			fmt.Printf("%s: %v\n", commands.Text(), err)
 		}
 	}
 }

@@ -4,66 +4,61 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// requests counts what goes to the API server for pods.
-type requests struct {
-	gets, lists, watches, writes atomic.Int64
+// requests counts the requests of a client, which it uses for Pods only.
+type requests struct{ lesson.Requests }
+
+// counted returns a client whose requests are counted.
+func counted(config *rest.Config) (*requests, kubernetes.Interface, error) {
+	requests := &requests{}
+	client, err := kubernetes.NewForConfig(requests.Record(config))
+	if err != nil {
+		return nil, nil, fmt.Errorf("creating a client: %w", err)
+	}
+	return requests, client, nil
 }
 
+// String returns the number of requests since the last Take, in total and by verb.
 func (r *requests) String() string {
-	total := r.lists.Load() + r.watches.Load() + r.gets.Load() + r.writes.Load()
-	if total == 0 {
+	all := r.All()
+	counts := map[string]int{}
+	for _, request := range all {
+		counts[verb(request)]++
+	}
+	var verbs []string
+	for _, verb := range []string{"list", "watch", "get", "write"} {
+		if counts[verb] > 0 {
+			verbs = append(verbs, fmt.Sprintf("%s %d", verb, counts[verb]))
+		}
+	}
+	if len(verbs) == 0 {
 		return "0"
 	}
-	var kinds []string
-	for _, kind := range []struct {
-		name  string
-		count int64
-	}{{"list", r.lists.Load()}, {"watch", r.watches.Load()}, {"get", r.gets.Load()}, {"write", r.writes.Load()}} {
-		if kind.count > 0 {
-			kinds = append(kinds, fmt.Sprintf("%s %d", kind.name, kind.count))
-		}
+	return fmt.Sprintf("%d (%s)", len(all), strings.Join(verbs, ", "))
+}
+
+func verb(request lesson.Request) string {
+	switch {
+	case request.Method != http.MethodGet:
+		return "write"
+	case request.Watch():
+		return "watch"
+	case strings.HasSuffix(request.Path, "/pods"):
+		return "list"
+	default:
+		return "get"
 	}
-	return fmt.Sprintf("%d (%s)", total, strings.Join(kinds, ", "))
 }
 
-func (r *requests) reset() {
-	r.gets.Store(0)
-	r.lists.Store(0)
-	r.watches.Store(0)
-	r.writes.Store(0)
-}
-
-// count is for rest.Config.Wrap.
-func (r *requests) count(next http.RoundTripper) http.RoundTripper {
-	return roundTrip(func(request *http.Request) (*http.Response, error) {
-		_, pod, found := strings.Cut(request.URL.Path, "/pods")
-		switch {
-		case !found:
-		case request.Method != http.MethodGet:
-			r.writes.Add(1)
-		case request.URL.Query().Get("watch") != "":
-			r.watches.Add(1)
-		case pod == "":
-			r.lists.Add(1)
-		default:
-			r.gets.Add(1)
-		}
-		return next.RoundTrip(request)
-	})
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
-
-// countingIndexer counts the ways in which an indexer is asked. It is for one goroutine.
+// countingIndexer counts the calls of an indexer by their kind. It is not safe for concurrent use.
 type countingIndexer struct {
 	cache.Indexer
 	keys, scans, namespaceIndex, otherIndexes int
@@ -101,7 +96,7 @@ func (c *countingIndexer) countIndex(name string) {
 	}
 }
 
-// countingSelector counts the objects whose labels are compared.
+// countingSelector counts the objects whose labels it compares.
 type countingSelector struct {
 	labels.Selector
 	compared int

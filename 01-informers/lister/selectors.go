@@ -17,16 +17,19 @@ const (
 	byApp      = "by-app"
 )
 
-// byLabel is the index that a reader may hope a selector would use.
+var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+
+// byLabel is an index that fits the selector. No lister uses it.
 var byLabel = cache.Indexers{byApp: cache.TypedIndexerFuncToIndexerFunc(func(pod *corev1.Pod) ([]string, error) {
 	return []string{pod.Labels["app"]}, nil
 })}
 
-// newFleet is a store with fleetSize pods, with these indexes. Pod i is app web where i is divisible by apps.
+// newFleet returns a store with fleetSize Pods and these indexes. Each app has the same number of Pods; app
+// 0 is called web.
 func newFleet(indexers ...cache.Indexers) (*countingIndexer, error) {
 	indexer := &countingIndexer{Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
-	for _, more := range indexers {
-		if err := indexer.AddIndexers(more); err != nil {
+	for _, added := range indexers {
+		if err := indexer.AddIndexers(added); err != nil {
 			return nil, fmt.Errorf("adding an index: %w", err)
 		}
 	}
@@ -45,20 +48,20 @@ func newFleet(indexers ...cache.Indexers) (*countingIndexer, error) {
 	return indexer, nil
 }
 
-// cost is what one question did to the store.
+// cost is what one query did in the store.
 type cost struct {
-	question                  string
-	found, compared           int
-	scans, byNamespace, byOwn int
+	query                       string
+	found, compared             int
+	scans, byNamespace, byLabel int
 }
 
 func (c cost) String() string {
 	return fmt.Sprintf("%-52s found %-4d labels compared %-6d scans %d, namespace index %d, label index %d",
-		c.question, c.found, c.compared, c.scans, c.byNamespace, c.byOwn)
+		c.query, c.found, c.compared, c.scans, c.byNamespace, c.byLabel)
 }
 
-// ask asks a store with these indexes and says what that cost.
-func ask(question string, call func(cache.Indexer, labels.Selector) (int, error), indexers ...cache.Indexers) (cost, error) {
+// measure runs a query on a store with these indexes.
+func measure(query string, call func(cache.Indexer, labels.Selector) (int, error), indexers ...cache.Indexers) (cost, error) {
 	indexer, err := newFleet(indexers...)
 	if err != nil {
 		return cost{}, err
@@ -66,11 +69,11 @@ func ask(question string, call func(cache.Indexer, labels.Selector) (int, error)
 	selector := &countingSelector{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
 	found, err := call(indexer, selector)
 	if err != nil {
-		return cost{}, fmt.Errorf("asking %s: %w", question, err)
+		return cost{}, fmt.Errorf("running %s: %w", query, err)
 	}
 	return cost{
-		question: question, found: found, compared: selector.compared,
-		scans: indexer.scans, byNamespace: indexer.namespaceIndex, byOwn: indexer.otherIndexes,
+		query: query, found: found, compared: selector.compared,
+		scans: indexer.scans, byNamespace: indexer.namespaceIndex, byLabel: indexer.otherIndexes,
 	}, nil
 }
 
@@ -84,27 +87,26 @@ func listNamespace(indexer cache.Indexer, selector labels.Selector) (int, error)
 	return len(pods), err
 }
 
-func askIndex(indexer cache.Indexer, _ labels.Selector) (int, error) {
+func lookUp(indexer cache.Indexer, _ labels.Selector) (int, error) {
 	pods, err := indexer.ByIndex(byApp, "web")
 	return len(pods), err
 }
 
-// selectorCosts asks the same in five ways.
+// selectorCosts runs the same query in five ways.
 func selectorCosts() ([]cost, error) {
-	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	var costs []cost
 	for _, way := range []struct {
-		question string
+		query    string
 		call     func(cache.Indexer, labels.Selector) (int, error)
 		indexers []cache.Indexers
 	}{
-		{"List(app=web), without an index of app", listAll, []cache.Indexers{byNamespace}},
+		{"List(app=web), without an index for app", listAll, []cache.Indexers{byNamespace}},
 		{"List(app=web), with one", listAll, []cache.Indexers{byNamespace, byLabel}},
-		{`Pods("ns-0").List(app=web), without an index of app`, listNamespace, []cache.Indexers{byNamespace}},
+		{`Pods("ns-0").List(app=web), without an index for app`, listNamespace, []cache.Indexers{byNamespace}},
 		{`Pods("ns-0").List(app=web), with one`, listNamespace, []cache.Indexers{byNamespace, byLabel}},
-		{"indexer.ByIndex(by-app, web)", askIndex, []cache.Indexers{byNamespace, byLabel}},
+		{"indexer.ByIndex(by-app, web)", lookUp, []cache.Indexers{byNamespace, byLabel}},
 	} {
-		cost, err := ask(way.question, way.call, way.indexers...)
+		cost, err := measure(way.query, way.call, way.indexers...)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +115,8 @@ func selectorCosts() ([]cost, error) {
 	return costs, nil
 }
 
-// readTwice returns whether two readers share an object, and whether a change of one's copy is seen by the other.
-func readTwice() (same, seen bool, err error) {
+// readTwice reports whether two readers get the same object, and whether a change in a copy changes it.
+func readTwice() (same, changed bool, err error) {
 	indexer, err := newFleet(byLabel)
 	if err != nil {
 		return false, false, err
@@ -122,13 +124,12 @@ func readTwice() (same, seen bool, err error) {
 	lister := listerscorev1.NewPodLister(indexer).Pods("ns-0")
 	first, err := lister.Get("pod-0")
 	if err != nil {
-		return false, false, fmt.Errorf("reading the pod: %w", err)
+		return false, false, fmt.Errorf("getting the Pod: %w", err)
 	}
 	second, err := lister.Get("pod-0")
 	if err != nil {
-		return false, false, fmt.Errorf("reading the pod again: %w", err)
+		return false, false, fmt.Errorf("getting the Pod again: %w", err)
 	}
-	mine := first.DeepCopy()
-	mine.Labels["app"] = "changed"
+	first.DeepCopy().Labels["app"] = "changed"
 	return first == second, second.Labels["app"] == "changed", nil
 }

@@ -7,67 +7,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	listerscorev1 "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 )
 
-var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-
-// The study journey times List with a selector, once with an index of the label and once without. The two
-// cannot differ: ListAll and ListAllByNamespace never ask that index. Everything that can be counted is the same.
+// The study journal measures the time of List with a selector, with and without an index of the label. The two
+// cannot differ: ListAll and ListAllByNamespace never use that index. Every count is the same.
 func TestSeedQuestion_AListerIgnoresLabelIndexes(t *testing.T) {
 	t.Parallel()
-	for name, list := range map[string]func(cache.Indexer, labels.Selector) (int, error){
-		"all namespaces": listAll, "one namespace": listNamespace,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-			without, err := ask("the same", list, byNamespace)
-			g.Expect(err).NotTo(HaveOccurred())
-			with, err := ask("the same", list, byNamespace, byLabel)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(with).To(Equal(without))
-			g.Expect(with.byOwn).To(BeZero(), "the index of the label was never asked")
-		})
+	g := NewWithT(t)
+	costs, err := selectorCosts()
+	g.Expect(err).NotTo(HaveOccurred())
+	for i := range costs {
+		costs[i].query = ""
 	}
-
-	g := NewWithT(t)
-	indexed, err := ask("what the index is for", askIndex, byNamespace, byLabel)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(indexed).To(Equal(cost{question: "what the index is for", found: fleetSize / apps, byOwn: 1}), "one look-up, no labels compared")
+	all := cost{found: fleetSize / apps, compared: fleetSize, scans: 1}
+	oneNamespace := cost{found: 100, compared: fleetSize / namespaces, byNamespace: 1}
+	g.Expect(costs).To(Equal([]cost{
+		all, all, // without the index of the label, and with it
+		oneNamespace, oneNamespace,
+		{found: fleetSize / apps, byLabel: 1}, // ByIndex: one lookup, no labels compared
+	}))
 }
 
-func TestListComparesTheLabelsOfEveryObject(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	cost, err := ask("", listAll, byNamespace)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(cost.compared).To(Equal(fleetSize))
-	g.Expect(cost.scans).To(Equal(1))
-}
-
-func TestANamespaceListerUsesTheNamespaceIndex(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	cost, err := ask("", listNamespace, byNamespace)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(cost.byNamespace).To(Equal(1))
-	g.Expect(cost.scans).To(BeZero())
-	g.Expect(cost.compared).To(Equal(fleetSize / namespaces))
-}
-
-// The informers of a factory have that index. One that you make yourself has it only if you say so; then
-// List works all the same, with a warning in the log, by going through everything.
+// The informers of a factory have that index. An informer that you create yourself has it only if you add it.
+// Without it, List examines every object and logs a warning.
 func TestWithoutTheNamespaceIndexANamespaceListerScans(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	cost, err := ask("", listNamespace)
+	cost, err := measure("", listNamespace)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cost.scans).To(Equal(1))
-	g.Expect(cost.found).To(Equal(100), "what it finds is right")
+	g.Expect(cost.found).To(Equal(100), "the result is correct")
 }
 
-func TestWhatListNeedNotCompare(t *testing.T) {
+func TestListOfEverythingAndOfNothing(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		selector     labels.Selector
@@ -90,8 +62,8 @@ func TestWhatListNeedNotCompare(t *testing.T) {
 	}
 }
 
-// Get is one look-up in a map, whatever the number of objects.
-func TestGetAsksForOneKey(t *testing.T) {
+// Get is one lookup in a map, independent of the number of objects.
+func TestGetReadsOneKey(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	indexer, err := newFleet(byNamespace)
@@ -101,8 +73,7 @@ func TestGetAsksForOneKey(t *testing.T) {
 	g.Expect([]int{indexer.scans, indexer.namespaceIndex, indexer.otherIndexes}).To(HaveEach(0))
 }
 
-// What one reader changes, all readers see. The next event of the server would not put it right, either:
-// see the lesson indexer.
+// All readers see what one of them changes. The next event does not correct the index: see the lesson indexer.
 func TestAnObjectOfAListerIsSharedByAllReaders(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -115,9 +86,9 @@ func TestAnObjectOfAListerIsSharedByAllReaders(t *testing.T) {
 		return pod
 	}
 	get().DeepCopy().Labels["app"] = "changed"
-	g.Expect(get().Labels).To(HaveKeyWithValue("app", "web"), "a copy is one's own")
+	g.Expect(get().Labels).To(HaveKeyWithValue("app", "web"), "a copy is not shared")
 	get().Labels["app"] = "changed"
 	g.Expect(get().Labels).To(HaveKeyWithValue("app", "changed"))
-	g.Expect(lister.List(labels.SelectorFromSet(labels.Set{"app": "changed"}))).To(HaveLen(1), "List believes it")
-	g.Expect(indexer.IndexKeys(byApp, "changed")).To(BeEmpty(), "and the index does not know")
+	g.Expect(lister.List(labels.SelectorFromSet(labels.Set{"app": "changed"}))).To(HaveLen(1), "List compares the changed label")
+	g.Expect(indexer.IndexKeys(byApp, "changed")).To(BeEmpty(), "the index is not updated")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,43 +12,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// event is what a watch said, as far as this lesson looks.
+// event is the part of a watch event that this lesson uses.
 type event struct {
 	kind    watch.EventType
 	name    string
 	version string
-	// ending says that the object has a deletionTimestamp: it is about to go.
-	ending bool
-	// initialEventsEnd is set on the bookmark that ends the list in a streamed list.
+	// deleting reports that the object has a deletionTimestamp.
+	deleting bool
+	// initialEventsEnd is set on the bookmark at the end of a streaming list.
 	initialEventsEnd bool
 }
 
 func (e event) String() string {
-	said := strings.TrimSpace(fmt.Sprintf("%s %s", e.kind, e.name))
-	if e.kind == watch.Modified && e.ending {
-		said += " (deletionTimestamp)"
+	text := strings.TrimSpace(fmt.Sprintf("%s %s", e.kind, e.name))
+	if e.kind == watch.Modified && e.deleting {
+		text += " (deletionTimestamp)"
 	}
-	return said
+	return text
 }
 
 type events []event
 
 func (all events) String() string {
-	var said []string
+	var texts []string
 	for _, one := range all {
-		said = append(said, one.String())
+		texts = append(texts, one.String())
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(texts, ", ")
 }
 
-// patience is how long an event may take that is sure to come.
-const patience = 10 * time.Second
-
-// take reads n events. An ERROR event ends it: it returns that as an error, with what came before it.
-func take(ctx context.Context, w watch.Interface, n int) (events, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no event came within %s", patience))
+// receive receives n events. It returns an ERROR event as an error, with the events before it.
+func receive(ctx context.Context, w watch.Interface, n int) (events, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lesson.Patience, fmt.Errorf("no event within %s", lesson.Patience))
 	defer cancel()
 	var all events
 	for len(all) < n {
@@ -69,7 +67,7 @@ func take(ctx context.Context, w watch.Interface, n int) (events, error) {
 			}
 			all = append(all, event{
 				kind: one.Type, name: object.GetName(), version: object.GetResourceVersion(),
-				ending:           object.GetDeletionTimestamp() != nil,
+				deleting:         object.GetDeletionTimestamp() != nil,
 				initialEventsEnd: object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true",
 			})
 		}
@@ -85,7 +83,7 @@ func names(pods []corev1.Pod) string {
 	return strings.Join(all, ", ")
 }
 
-// label changes one pod.
+// label changes a pod, for one MODIFIED event.
 func (o *observer) label(ctx context.Context, name string) error {
 	_, err := o.Client.CoreV1().Pods(o.Namespace).Patch(ctx, name, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{})

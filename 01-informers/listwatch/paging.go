@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// page lists two pods at a time. All pages are of one moment, that of the first: the continue token holds
-// its version, and the server keeps the past for it, for some minutes.
+// page lists two pods at a time. All pages show the moment of the first one: the continue token holds its
+// resourceVersion, and the server keeps that state for some minutes.
 //
-// k8s.io/client-go@v0.37.2 tools/pager/pager.go, ListPager, does this for you; reflectors use it.
+// k8s.io/client-go@v0.37.2 tools/pager/pager.go, ListPager, follows the tokens for you. Reflectors use it.
 func (o *observer) page(ctx context.Context) error {
 	o.Printf("4. List in pages\n")
 	options := metav1.ListOptions{Limit: 2}
@@ -24,14 +24,13 @@ func (o *observer) page(ctx context.Context) error {
 		}
 		o.Printf("\n")
 		if number == 1 {
-			// After the first page: neither change is in the second.
 			if err := o.DeletePods(ctx, "f"); err != nil {
 				return err
 			}
 			if err := o.CreatePods(ctx, "g"); err != nil {
 				return err
 			}
-			o.Printf("   meanwhile f was deleted and g was created\n")
+			o.Printf("   then f was deleted and g was created\n")
 		}
 		if list.Continue == "" {
 			break
@@ -42,8 +41,8 @@ func (o *observer) page(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Printf("   a list of now: %s\n", names(list.Items))
-	o.told()
-	o.Printf("   All pages show the moment of the first one, and bear its version: watch from there.\n\n")
+	o.Printf("   a new list: %s\n", names(list.Items))
+	o.PrintRequests(o.requests.Take())
+	o.Printf("   All pages show the moment of the first one and have its resourceVersion: watch from there.\n\n")
 	return nil
 }

@@ -10,25 +10,25 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// streamed asks for a list and the watch after it in one request, a watch-list. All three options are
-// needed: the server refuses sendInitialEvents without resourceVersionMatch, and sends no bookmark, and so
-// no end of the list, to a client that does not allow bookmarks.
-var streamed = metav1.ListOptions{
+// streaming requests a streaming list: a list and the watch after it, in one request. It needs all three options. The
+// server rejects sendInitialEvents without resourceVersionMatch, and it marks the end of the list with a bookmark, which
+// it only sends to clients that allow bookmarks.
+var streaming = metav1.ListOptions{
 	SendInitialEvents:    new(true),
 	ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 	AllowWatchBookmarks:  true,
 }
 
 func (o *observer) stream(ctx context.Context) error {
-	o.Printf("6. The list as a stream\n")
-	w, err := o.pods.Watch(ctx, streamed)
+	o.Printf("6. The streaming list\n")
+	w, err := o.pods.Watch(ctx, streaming)
 	if err != nil {
 		return err
 	}
 	defer w.Stop()
 	var list events
 	for len(list) == 0 || list[len(list)-1].kind != watch.Bookmark {
-		next, err := take(ctx, w, 1)
+		next, err := receive(ctx, w, 1)
 		if err != nil {
 			return err
 		}
@@ -39,19 +39,18 @@ func (o *observer) stream(ctx context.Context) error {
 	if err := o.DeletePods(ctx, "a"); err != nil {
 		return err
 	}
-	change, err := take(ctx, w, 2)
+	change, err := receive(ctx, w, 2)
 	if err != nil {
 		return err
 	}
-	o.Printf("   then, on the same connection: %s\n", change)
-	o.told()
-	o.Printf("   One request is list and watch. The bookmark says where the list ends, and its version.\n\n")
+	o.Printf("   then, in the same watch: %s\n", change)
+	o.PrintRequests(o.requests.Take())
+	o.Printf("   One request lists and watches. The bookmark marks the end of the list and has its resourceVersion.\n\n")
 	return nil
 }
 
-// asFunctions makes the two calls by way of cache.ListWatch, which is how reflectors and informers are
-// given them. Its fields ListFunc and WatchFunc, which take no context, are what these two replace; of the
-// methods, List and Watch are deprecated for ListWithContext and WatchWithContext.
+// asFunctions makes the two calls through cache.ListWatch, the form in which reflectors and informers get them. Its
+// fields ListFunc and WatchFunc, without a context, are deprecated, and so are the methods List and Watch.
 func (o *observer) asFunctions(ctx context.Context) error {
 	o.Printf("7. The same as a pair of functions\n")
 	var pair cache.ListerWatcherWithContext = &cache.ListWatch{
@@ -66,7 +65,7 @@ func (o *observer) asFunctions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Whatever the kind of the list: apimeta.ListAccessor is how a reflector finds its version.
+	// A reflector finds the resourceVersion in the same way, for lists of every kind.
 	listed, err := apimeta.ListAccessor(list)
 	if err != nil {
 		return err
@@ -79,12 +78,12 @@ func (o *observer) asFunctions(ctx context.Context) error {
 	if err := o.CreatePods(ctx, "h"); err != nil {
 		return err
 	}
-	seen, err := take(ctx, w, 1)
+	seen, err := receive(ctx, w, 1)
 	if err != nil {
 		return err
 	}
 	o.Printf("   %T, then %s\n", list, seen)
-	o.told()
-	o.Printf("   A reflector is given such a pair, and the kind no longer matters to it.\n")
+	o.PrintRequests(o.requests.Take())
+	o.Printf("   A reflector calls such a pair of functions, so it works with every kind.\n")
 	return nil
 }

@@ -6,63 +6,44 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-
-	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
 
-// A streamed list begins with what there is now, so no version is too old for it.
-func TestStreamedListIsNeverTooOld(t *testing.T) {
+// A streaming list begins with the current state, so no resourceVersion is too old for it.
+func TestStreamingListIsNeverTooOld(t *testing.T) {
 	t.Parallel()
-	o, g := world(t)
-	client, err := dynamic.NewForConfig(o.Config)
-	g.Expect(err).NotTo(HaveOccurred())
-	foos := client.Resource(v1alpha1.GroupVersion.WithResource("foos")).Namespace(o.Namespace)
-	options := streamed
+	o, g := withPods(t)
+	options := streaming
 	options.ResourceVersion = "1"
-	w, err := foos.Watch(t.Context(), options)
+	w, err := foos(t, o).Watch(t.Context(), options)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(w.Stop)
-	saw(t, w, "BOOKMARK")
+	expectEvents(t, w, "BOOKMARK")
 }
 
-func TestStreamedListEndsWithItsBookmark(t *testing.T) {
+// It still begins with all objects, in a state that is not older than the given resourceVersion.
+func TestStreamingListFromAVersionIsComplete(t *testing.T) {
 	t.Parallel()
-	o, g := world(t)
-	version := o.version(t)
-	w := o.watching(t, streamed)
-	list := saw(t, w, "ADDED a", "ADDED b", "ADDED c", "BOOKMARK")
-	g.Expect(list[3].initialEventsEnd).To(BeTrue())
-	g.Expect(number(t, list[3])).To(BeNumerically(">=", number(t, event{version: version})))
-
-	g.Expect(o.CreatePods(t.Context(), "d")).To(Succeed())
-	saw(t, w, "ADDED d")
-	g.Expect(o.requests.Take()).To(HaveLen(2), "the list for the version, and one watch")
-}
-
-// From a version on, it still begins with everything: it is a list, "not older than" that version.
-func TestStreamedListFromAVersionIsAWholeList(t *testing.T) {
-	t.Parallel()
-	o, _ := world(t)
-	options := streamed
+	o, g := withPods(t)
+	options := streaming
 	options.ResourceVersion = o.version(t)
-	saw(t, o.watching(t, options), "ADDED a", "ADDED b", "ADDED c", "BOOKMARK")
+	list := expectEvents(t, o.watch(t, options), "ADDED a, ADDED b, ADDED c, BOOKMARK")
+	g.Expect(number(t, list[3].version)).To(BeNumerically(">=", number(t, options.ResourceVersion)))
 }
 
-func TestStreamedListWithoutBookmarksDoesNotSayWhereItEnds(t *testing.T) {
+func TestStreamingListWithoutBookmarksDoesNotMarkItsEnd(t *testing.T) {
 	t.Parallel()
-	o, g := world(t)
-	options := streamed
+	o, g := withPods(t)
+	options := streaming
 	options.AllowWatchBookmarks = false
-	w := o.watching(t, options)
-	saw(t, w, "ADDED a", "ADDED b", "ADDED c")
+	w := o.watch(t, options)
+	expectEvents(t, w, "ADDED a, ADDED b, ADDED c")
 	g.Expect(o.CreatePods(t.Context(), "d")).To(Succeed())
-	saw(t, w, "ADDED d")
+	expectEvents(t, w, "ADDED d")
 }
 
-func TestStreamedListNeedsResourceVersionMatch(t *testing.T) {
+func TestStreamingListRequiresResourceVersionMatch(t *testing.T) {
 	t.Parallel()
-	o, g := world(t)
+	o, g := withPods(t)
 	_, err := o.pods.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true), AllowWatchBookmarks: true})
 	g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 	g.Expect(err).To(MatchError(ContainSubstring("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")))

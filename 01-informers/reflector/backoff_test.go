@@ -19,19 +19,20 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// asked is one call of a reflector, and when.
-type asked struct {
+// request is one call of a reflector, and its time.
+type request struct {
 	at   time.Duration
 	what string
 }
 
-// script answers the watches of a reflector, one after the other, and notes them. Time is the bubble's.
+// script simulates the server of a reflector: each watch gets the next result. It records the calls, with the time of
+// the synctest bubble.
 type script struct {
 	start   time.Time
-	answers []func() (watch.Interface, error)
-	// last is given to all that come after the answers.
+	results []func() (watch.Interface, error)
+	// last is the result of all watches after those.
 	last func() (watch.Interface, error)
-	log  []asked
+	log  []request
 }
 
 // run runs a reflector on the script for a while.
@@ -46,29 +47,29 @@ func (s *script) reflector(backoff *wait.Backoff) *cache.Reflector {
 	s.start = time.Now()
 	return cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-			s.note("list", metav1.ListOptions{})
+			s.record("list", metav1.ListOptions{})
 			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
 		},
 		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			s.note("watch", options)
-			if len(s.answers) == 0 {
+			s.record("watch", options)
+			if len(s.results) == 0 {
 				return s.last()
 			}
-			next := s.answers[0]
-			s.answers = s.answers[1:]
+			next := s.results[0]
+			s.results = s.results[1:]
 			return next()
 		},
-	}, &corev1.Pod{}, newDiary(), cache.ReflectorOptions{Name: "test", Backoff: backoff})
+	}, &corev1.Pod{}, newStore(), cache.ReflectorOptions{Name: "test", Backoff: backoff})
 }
 
-func (s *script) note(what string, options metav1.ListOptions) {
+func (s *script) record(what string, options metav1.ListOptions) {
 	if options.SendInitialEvents != nil {
 		what = "stream"
 	}
 	if options.ResourceVersion != "" {
 		what += " from " + options.ResourceVersion
 	}
-	s.log = append(s.log, asked{time.Since(s.start), what})
+	s.log = append(s.log, request{time.Since(s.start), what})
 }
 
 func (s *script) all() []string {
@@ -87,10 +88,10 @@ func (s *script) waits() []time.Duration {
 	return all
 }
 
-func refused() (watch.Interface, error) { return nil, syscall.ECONNREFUSED }
+func connectionRefused() (watch.Interface, error) { return nil, syscall.ECONNREFUSED }
 
-// streamed is an empty list at version 5, and a watch that then stays as it is until it is closed.
-func streamedList(closed time.Duration) func() (watch.Interface, error) {
+// streamingList is an empty list of resourceVersion 5, and a watch without events until it is closed.
+func streamingList(closed time.Duration) func() (watch.Interface, error) {
 	return func() (watch.Interface, error) {
 		events := watch.NewFakeWithChanSize(1, false)
 		events.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -101,8 +102,8 @@ func streamedList(closed time.Duration) func() (watch.Interface, error) {
 	}
 }
 
-// quiet is a watch on which nothing comes until it is closed.
-func quiet(closed time.Duration) func() (watch.Interface, error) {
+// silent is a watch without events until it is closed.
+func silent(closed time.Duration) func() (watch.Interface, error) {
 	return func() (watch.Interface, error) {
 		events := watch.NewFake()
 		time.AfterFunc(closed, events.Stop)
@@ -114,12 +115,12 @@ func failing(err error) func() (watch.Interface, error) {
 	return func() (watch.Interface, error) { return nil, err }
 }
 
-// The default: 0.8 s, twice as long each time up to 30 s, each made longer by up to its double at random.
+// The delay doubles from 0.8 s to 30 s, and up to as much again is added at random.
 func TestDefaultBackOffDoublesUpTo30Seconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &script{last: refused}
+		s := &script{last: connectionRefused}
 		s.run(t, 110*time.Second, nil)
 		expected := 800 * time.Millisecond
 		waits := s.waits()
@@ -131,22 +132,21 @@ func TestDefaultBackOffDoublesUpTo30Seconds(t *testing.T) {
 	})
 }
 
-// Two minutes after the last time that it began anew, it does so again: also while the server is still
-// away, as wait.Backoff.DelayWithReset looks at the clock, and not at whether anything succeeded.
-func TestDefaultBackOffBeginsAnewEveryTwoMinutes(t *testing.T) {
+// wait.Backoff.DelayWithReset resets the delay by the clock, even if no request succeeded.
+func TestDefaultBackOffIsResetEveryTwoMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &script{last: refused}
+		s := &script{last: connectionRefused}
 		s.run(t, time.Hour, nil)
-		anew := 0
+		resets := 0
 		for _, waited := range s.waits() {
 			if waited <= 1600*time.Millisecond {
-				anew++
+				resets++
 			}
 		}
-		g.Expect(anew).To(BeNumerically("~", 25, 6))
-		g.Expect(len(s.log)).To(BeNumerically("<", 300), "a server that is away for an hour is asked less than 300 times")
+		g.Expect(resets).To(BeNumerically("~", 25, 6))
+		g.Expect(len(s.log)).To(BeNumerically("<", 300), "fewer than 300 requests in an outage of an hour")
 	})
 }
 
@@ -154,51 +154,50 @@ func TestBackOffIsAnOption(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		s := &script{last: refused}
+		s := &script{last: connectionRefused}
 		s.run(t, 3*time.Second, &backoff)
 		const ms = time.Millisecond
 		g.Expect(s.waits()).To(Equal([]time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1000 * ms}))
 	})
 }
 
-// Servers end watches after some minutes, as they were asked to. That is no error and no reason to list.
-func TestWatchThatEndsIsWatchedOnAtOnce(t *testing.T) {
+// A watch has a timeout of some minutes. After it, the reflector resumes without a delay and without a list.
+func TestReflectorResumesAWatchThatEndsWithoutADelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &script{
-			answers: []func() (watch.Interface, error){streamedList(7 * time.Minute), quiet(6 * time.Minute)},
-			last:    quiet(time.Hour),
+			results: []func() (watch.Interface, error){streamingList(7 * time.Minute), silent(6 * time.Minute)},
+			last:    silent(time.Hour),
 		}
 		s.run(t, 20*time.Minute, nil)
-		g.Expect(s.log).To(Equal([]asked{
+		g.Expect(s.log).To(Equal([]request{
 			{0, "stream"}, {7 * time.Minute, "watch from 5"}, {13 * time.Minute, "watch from 5"},
 		}))
 	})
 }
 
-// What a reflector does after a watch depends on how it failed.
 func TestWhichFailuresLeadToAList(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		failure func() (watch.Interface, error)
 		want    string
 	}{
-		"refused connection":              {refused, "watch from 5"},
-		"watch function that returns EOF": {failing(io.EOF), "stream from 5"},
-		"410 in the stream":               {func() (watch.Interface, error) { return expired(), nil }, "stream from 5"},
-		"closed at once, and no event":    {quiet(0), "stream from 5"},
-		"closed after a second":           {quiet(time.Second), "watch from 5"},
+		"connection refused":               {connectionRefused, "watch from 5"},
+		"watch function that returns EOF":  {failing(io.EOF), "stream from 5"},
+		"410 in the stream":                {func() (watch.Interface, error) { return expired(), nil }, "stream from 5"},
+		"closed at once, without an event": {silent(0), "stream from 5"},
+		"closed after a second":            {silent(time.Second), "watch from 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
-				next := streamedList(time.Hour)
+				next := streamingList(time.Hour)
 				if test.want == "watch from 5" {
-					next = quiet(time.Hour)
+					next = silent(time.Hour)
 				}
-				s := &script{answers: []func() (watch.Interface, error){streamedList(time.Minute), test.failure}, last: next}
+				s := &script{results: []func() (watch.Interface, error){streamingList(time.Minute), test.failure}, last: next}
 				s.run(t, 10*time.Minute, nil)
 				g.Expect(s.all()).To(Equal([]string{"stream", "watch from 5", test.want}))
 			})
@@ -206,29 +205,29 @@ func TestWhichFailuresLeadToAList(t *testing.T) {
 	}
 }
 
-// An error that it does not know ends ListAndWatchWithContext. RunWithContext reports it and begins again.
-// (Not in a bubble: utilruntime.HandleError, which it is reported to, has a clock that all tests share.)
+// An unknown error ends ListAndWatchWithContext. RunWithContext reports it and calls ListAndWatchWithContext again.
+// The test is not in a bubble, because utilruntime.HandleError has a clock that all tests share.
 func TestAnyOtherErrorLeadsToAList(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	noLuck := errors.New("no luck")
-	s := &script{answers: []func() (watch.Interface, error){streamedList(0), failing(noLuck), failing(noLuck)}, last: refused}
+	unknown := errors.New("unknown")
+	s := &script{results: []func() (watch.Interface, error){streamingList(0), failing(unknown), failing(unknown)}, last: connectionRefused}
 	reflector := s.reflector(&backoff)
 	ctx := klog.NewContext(t.Context(), klog.Logger{})
 	g.Expect(reflector.ListAndWatchWithContext(ctx)).To(Succeed(), "a watch that is closed at once")
-	g.Expect(reflector.ListAndWatchWithContext(ctx)).To(MatchError(noLuck))
+	g.Expect(reflector.ListAndWatchWithContext(ctx)).To(MatchError(unknown))
 	g.Expect(s.all()).To(Equal([]string{"stream", "stream from 5", "list", "watch from 5"}))
 }
 
-// Where the streamed list itself expires, it forgets its version and asks for the latest.
-func TestStreamedListThatExpiresIsAskedForWithoutVersion(t *testing.T) {
+// If the streaming list fails with 410 too, the reflector requests the latest state.
+func TestStreamingListAfterA410IsWithoutVersion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		gone := func() (watch.Interface, error) { return expired(), nil }
+		tooOld := func() (watch.Interface, error) { return expired(), nil }
 		s := &script{
-			answers: []func() (watch.Interface, error){streamedList(time.Minute), gone, gone},
-			last:    streamedList(time.Hour),
+			results: []func() (watch.Interface, error){streamingList(time.Minute), tooOld, tooOld},
+			last:    streamingList(time.Hour),
 		}
 		s.run(t, 10*time.Minute, nil)
 		g.Expect(s.all()).To(Equal([]string{"stream", "watch from 5", "stream from 5", "stream"}))

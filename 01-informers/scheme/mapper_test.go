@@ -3,13 +3,11 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -18,6 +16,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -30,8 +29,8 @@ func mapper(t *testing.T) apimeta.RESTMapperWithContext {
 	return mapper
 }
 
-// Every resource of the server, there and back.
-func TestKindAndResourceLeadToEachOther(t *testing.T) {
+// The test maps every resource of the server to its kind and back.
+func TestMapperMapsKindToResourceAndResourceToKind(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	mapper := mapper(t)
@@ -61,14 +60,13 @@ func TestKindAndResourceLeadToEachOther(t *testing.T) {
 	g.Expect(number).To(BeNumerically(">", 50))
 }
 
-func TestMapperKnowsCustomResourcesThatAreInstalled(t *testing.T) {
+func TestMapperKnowsInstalledCRDs(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	g.Expect(mapper(t).KindForWithContext(t.Context(), schema.GroupVersionResource{Resource: "foos"})).
-		To(Equal(v1alpha1.GroupVersion.WithKind("Foo")))
+		To(Equal(v1alpha1.SchemeGroupVersion.WithKind("Foo")))
 }
 
-// Adding a type to a scheme tells the server nothing.
 func TestRegisteringATypeInstallsNoCRD(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -83,8 +81,8 @@ func TestRegisteringATypeInstallsNoCRD(t *testing.T) {
 	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 }
 
-// A kind that is installed later is not in a mapper, not even in a deferred one: somebody has to reset it.
-func TestMapperIsOfTheMomentOfItsDiscovery(t *testing.T) {
+// A mapper does not learn of a CRD that is installed later. A deferred one does, once the program resets it.
+func TestMapperDoesNotLearnOfLaterCRDs(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	client, err := discovery.NewDiscoveryClientForConfig(testserver.Config(t))
@@ -92,46 +90,25 @@ func TestMapperIsOfTheMomentOfItsDiscovery(t *testing.T) {
 	deferred := restmapper.NewDeferredDiscoveryRESTMapperWithContext(memory.NewMemCacheClientWithContext(client))
 	fixed := mapper(t)
 	group := testserver.Namespace(t) + ".example.com"
-	notes := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "notes"}
+	notes := lesson.Notes(group)
 	_, err = deferred.KindForWithContext(t.Context(), notes)
 	g.Expect(apimeta.IsNoMatchError(err)).To(BeTrue(), "%v", err)
 
-	install(t, group)
+	crds, err := dynamic.NewForConfig(testserver.Config(t))
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = crds.Resource(lesson.CRDs).Create(t.Context(), lesson.NoteCRD(group), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(func() error {
 		_, err := client.ServerResourcesForGroupVersionWithContext(t.Context(), group+"/v1")
 		return err
-	}).WithTimeout(10 * time.Second).Should(Succeed())
+	}).WithTimeout(lesson.Patience).Should(Succeed())
 	for _, mapper := range []apimeta.RESTMapperWithContext{fixed, deferred} {
 		_, err = mapper.KindForWithContext(t.Context(), notes)
 		g.Expect(apimeta.IsNoMatchError(err)).To(BeTrue(), "%v", err)
 	}
-	// The document of all groups follows the group's own a moment later.
+	// The server updates the list of all groups a moment after the document of this group.
 	g.Eventually(func(g Gomega) {
 		deferred.ResetWithContext(t.Context())
 		g.Expect(deferred.KindForWithContext(t.Context(), notes)).To(HaveField("Kind", "Note"))
-	}).WithTimeout(10 * time.Second).Should(Succeed())
-}
-
-func install(t *testing.T, group string) {
-	t.Helper()
-	client, err := dynamic.NewForConfig(testserver.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
-		Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-			"metadata": map[string]any{"name": "notes." + group},
-			"spec": map[string]any{
-				"group": group, "scope": "Namespaced",
-				"names": map[string]any{"plural": "notes", "kind": "Note"},
-				"versions": []any{map[string]any{
-					"name": "v1", "served": true, "storage": true,
-					"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
-				}},
-			},
-		}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}).WithTimeout(lesson.Patience).Should(Succeed())
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +19,7 @@ import (
 	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// manifest is a Foo, as a reader would apply it.
+// manifest is a Foo as a user would apply it.
 const manifest = `{
   "apiVersion": "samplecontroller.example.com/v1alpha1",
   "kind": "Foo",
@@ -28,121 +27,139 @@ const manifest = `{
   "spec": {"deploymentName": "web", "replicas": 2}
 }`
 
-// notRegistered decodes a Foo with a scheme that does not know it, and then with one that does.
-func notRegistered(world *lesson.World) error {
-	world.Printf("3. A kind that is not registered\n\n")
-	before, err := builtInScheme()
-	if err != nil {
-		return err
-	}
-	after, err := builtInScheme()
-	if err != nil {
-		return err
-	}
-	_, err = decode(before)
+// notRegistered decodes a Foo with a scheme without that type, and again after adding it.
+func (t tables) notRegistered(context.Context) error {
+	t.Printf("3. A kind that is not registered\n\n")
+	_, err := decode[*v1alpha1.Foo](decoder(t.scheme))
 	if !runtime.IsNotRegisteredError(err) {
 		return fmt.Errorf("expected that Foo is not registered, got: %w", err)
 	}
-	world.Printf("   decoding a Foo: %v\n", err)
-	_, _, err = before.ObjectKinds(&v1alpha1.Foo{})
-	world.Printf("   asking for its kind: %v\n", err)
+	t.Printf("   decoding a Foo: %v\n", err)
+	_, _, err = t.scheme.ObjectKinds(&v1alpha1.Foo{})
+	t.Printf("   looking up its kind: %v\n", err)
 
-	if err := v1alpha1.AddToScheme(after); err != nil {
-		return err
-	}
-	object, err := decode(after)
+	scheme, err := builtInScheme()
 	if err != nil {
 		return err
 	}
-	foo, ok := object.(*v1alpha1.Foo)
-	if !ok {
-		return fmt.Errorf("a Foo was decoded as %T", object)
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return err
 	}
-	world.Printf("   after v1alpha1.AddToScheme: %T, deploymentName %q, replicas %d\n", object, foo.Spec.DeploymentName, *foo.Spec.Replicas)
-	// The name of a scheme is meant to be the line that made it. runtime.internalPackages in scheme.go looks for
-	// a path that module downloads do not have, as they bear a version, so it is NewScheme's own line.
-	world.Printf("   (The name of the scheme in the errors is of no help: all have the same.)\n\n")
+	foo, err := decode[*v1alpha1.Foo](decoder(scheme))
+	if err != nil {
+		return err
+	}
+	t.Printf("   after v1alpha1.AddToScheme: %T, deploymentName %q, replicas %d\n", foo, foo.Spec.DeploymentName, *foo.Spec.Replicas)
+	// The name of a scheme should be the line that called NewScheme. To skip its own lines, runtime.internalPackages in
+	// scheme.go has a path without a version; the path of a downloaded module has one, so the name is a line of NewScheme.
+	t.Printf("   (The name of the scheme in the errors does not help: all schemes have the same name.)\n\n")
 	return nil
 }
 
-// decode makes the Go value that the manifest's own apiVersion and kind ask for.
-func decode(scheme *runtime.Scheme) (runtime.Object, error) {
-	return runtime.Decode(serializer.NewCodecFactory(scheme).UniversalDeserializer(), []byte(manifest))
+// decoder decodes to the Go type that the scheme has for the apiVersion and the kind.
+func decoder(scheme *runtime.Scheme) runtime.Decoder {
+	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
 }
 
-// withoutScheme decodes the same Foo with no scheme at all.
-func withoutScheme(world *lesson.World) error {
-	world.Printf("5. Unstructured needs no registration\n\n")
-	object, err := runtime.Decode(unstructured.UnstructuredJSONScheme, []byte(manifest))
+// decode decodes the manifest and checks that the result is an O.
+func decode[O runtime.Object](decoder runtime.Decoder) (O, error) {
+	var none O
+	decoded, err := runtime.Decode(decoder, []byte(manifest))
+	if err != nil {
+		return none, err
+	}
+	object, ok := decoded.(O)
+	if !ok {
+		return none, fmt.Errorf("a Foo was decoded as %T", decoded)
+	}
+	return object, nil
+}
+
+// withoutScheme decodes the same Foo without a scheme.
+func (t tables) withoutScheme(context.Context) error {
+	t.Printf("5. Unstructured needs no registration\n\n")
+	foo, err := decode[*unstructured.Unstructured](unstructured.UnstructuredJSONScheme)
 	if err != nil {
 		return err
-	}
-	foo, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return fmt.Errorf("a Foo was decoded as %T", object)
 	}
 	replicas, found, err := unstructured.NestedInt64(foo.Object, "spec", "replicas")
 	if err != nil || !found {
 		return errors.Join(errors.New("no replicas"), err)
 	}
-	world.Printf("   %T: kind %q, replicas %d\n", foo, foo.GetKind(), replicas)
+	t.Printf("   %T: kind %q, replicas %d\n", foo, foo.GetKind(), replicas)
 
 	var typed v1alpha1.Foo
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(foo.Object, &typed); err != nil {
 		return err
 	}
-	world.Printf("   and from there to the Go type, where one has it: deploymentName %q\n", typed.Spec.DeploymentName)
-	world.Printf("   It carries apiVersion and kind in itself, which is why it needs no table to say them.\n\n")
+	t.Printf("   converted to the Go type: deploymentName %q\n", typed.Spec.DeploymentName)
+	t.Printf("   It holds apiVersion and kind itself, so it needs no table to look them up.\n\n")
 	return nil
 }
 
-// minimalScheme knows pods and nothing else. Every version of every group is put together like this; the
-// AddToScheme functions of k8s.io/api do it with all kinds of one version.
+// minimalScheme returns a scheme with the types of pods only. The AddToScheme functions of k8s.io/api do the same with
+// all types of a version.
 func minimalScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Pod{}, &corev1.PodList{})
-	// The options of requests, the events of watches, and the Status that errors come as.
+	// The options of requests, the events of watches, and Status, the form of errors.
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	return scheme
 }
 
-// minimal lists pods through a client that knows two kinds.
-func minimal(ctx context.Context, world *lesson.World, builtIn *runtime.Scheme) error {
-	world.Printf("6. A minimal scheme\n\n")
-	if err := world.CreatePods(ctx, "a", "b"); err != nil {
+// minimal lists pods through a client with two types.
+func (t tables) minimal(ctx context.Context) error {
+	t.Printf("6. A minimal scheme\n\n")
+	if err := t.CreatePods(ctx, "a", "b"); err != nil {
 		return err
 	}
 	scheme := minimalScheme()
-	client, err := clientFor(world.Config, scheme)
+	client, err := clientFor(t.Config, scheme)
 	if err != nil {
 		return err
 	}
 	var pods corev1.PodList
-	if err := client.Get().Namespace(world.Namespace).Resource("pods").Do(ctx).Into(&pods); err != nil {
+	if err := client.Get().Namespace(t.Namespace).Resource("pods").Do(ctx).Into(&pods); err != nil {
 		return err
 	}
-	world.Printf("   kinds in client-go's scheme: %d, in this one: %d; pods listed through it: %d\n\n",
-		kindsOf(builtIn), kindsOf(scheme), len(pods.Items))
+	t.Printf("   kinds in client-go's scheme: %d, in this one: %d; pods listed through it: %d\n\n",
+		kindsOf(t.scheme), kindsOf(scheme), len(pods.Items))
 
-	world.Printf("   ConfigMaps through it:\n")
+	t.Printf("   ConfigMaps through it:\n")
 	configMaps := func(verb string) *rest.Request {
-		return client.Verb(verb).Namespace(world.Namespace).Resource("configmaps")
+		return client.Verb(verb).Namespace(t.Namespace).Resource("configmaps")
 	}
-	err = configMaps(http.MethodPost).Body(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}).Do(ctx).Error()
-	world.Printf("   create:                     %s\n", inShort(err))
-	err = configMaps(http.MethodGet).Do(ctx).Into(&corev1.ConfigMapList{})
-	world.Printf("   list, into a ConfigMapList: %s\n", inShort(err))
+	show := func(request string, err error) {
+		result := "no error"
+		if err != nil {
+			result = err.Error()
+		}
+		t.Printf("   %-27s %s\n", request+":", result)
+	}
+	show("create", configMaps(http.MethodPost).Body(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}).Do(ctx).Error())
+	show("list, into a ConfigMapList", configMaps(http.MethodGet).Do(ctx).Into(&corev1.ConfigMapList{}))
 	_, err = configMaps(http.MethodGet).Do(ctx).Get()
-	world.Printf("   list, into what it may be:  %s\n", inShort(err))
-	world.Printf("   watch:                      %s\n\n", inShort(firstOfWatch(ctx, configMaps(http.MethodGet))))
-	world.Printf("   The scheme is asked for the Go type of what comes, unless the caller brings a value to decode into.\n")
-	world.Printf("   Nobody can bring one for the events of a watch, so what is cached is registered, or Unstructured.\n")
+	show("list, type from the scheme", err)
+	show("watch", firstEventError(ctx, configMaps(http.MethodGet)))
+	t.Printf("\n   A decoder takes the Go type from the scheme, unless the caller passes an object to decode into.\n")
+	t.Printf("   For the events of a watch a caller cannot: a type that is cached has to be registered, or be Unstructured.\n")
 	return nil
 }
 
-// firstOfWatch returns what the first event of a watch is wrong with, if anything.
-func firstOfWatch(ctx context.Context, request *rest.Request) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+// kindsOf returns the number of kinds in a scheme, without the options and events that every version has.
+func kindsOf(scheme *runtime.Scheme) int {
+	number := 0
+	for kind := range scheme.AllKnownTypes() {
+		if !common(kind) {
+			number++
+		}
+	}
+	return number
+}
+
+// firstEventError returns the error that the first event of a watch reports, or nil.
+func firstEventError(ctx context.Context, request *rest.Request) error {
+	ctx, cancel := context.WithTimeout(ctx, lesson.Patience)
 	defer cancel()
 	w, err := request.VersionedParams(&metav1.ListOptions{Watch: true}, metav1.ParameterCodec).Watch(ctx)
 	if err != nil {
@@ -151,7 +168,7 @@ func firstOfWatch(ctx context.Context, request *rest.Request) error {
 	defer w.Stop()
 	event, open := <-w.ResultChan()
 	if !open {
-		return errors.New("no event came")
+		return errors.New("the watch ended without an event")
 	}
 	if event.Type == watch.Error {
 		return apierrors.FromObject(event.Object)
@@ -159,15 +176,8 @@ func firstOfWatch(ctx context.Context, request *rest.Request) error {
 	return nil
 }
 
-func inShort(err error) string {
-	if err == nil {
-		return "no error"
-	}
-	return err.Error()
-}
-
-// clientFor is a client for the core group that decodes with scheme. This is what a typed clientset has
-// inside, once for every group and version.
+// clientFor returns a client for the core group that decodes with this scheme. A typed clientset holds one such client
+// for each group and version.
 func clientFor(config *rest.Config, scheme *runtime.Scheme) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath = "/api"

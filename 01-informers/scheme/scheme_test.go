@@ -17,6 +17,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -24,31 +25,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
-	out, err := testserver.Lesson(t, program)
-	g.Expect(err).NotTo(HaveOccurred(), out)
-	for _, line := range []string{
-		"   Deployment           k8s.io/api/apps/v1.Deployment\n",
-		"   autoscaling/v1       k8s.io/api/autoscaling/v1.HorizontalPodAutoscaler\n",
-		"   autoscaling/v2       k8s.io/api/autoscaling/v2.HorizontalPodAutoscaler\n",
-		"   *v1.Deployment       kind in the value: \"\", kinds in the scheme: apps/v1 Deployment\n",
-		"   HorizontalPodAutoscaler  namespace /apis/autoscaling/v2/namespaces/NAMESPACE/horizontalpodautoscalers\n",
-		"   ClusterRole              root      /apis/rbac.authorization.k8s.io/v1/clusterroles\n",
-		"   deploy       is apps/v1 Deployment\n",
-		"   unicorns     no matches for /, Resource=unicorns\n",
-		"   decoding a Foo: no kind \"Foo\" is registered for version \"samplecontroller.example.com/v1alpha1\" in scheme ",
-		"   asking for its kind: no kind is registered for the type v1alpha1.Foo in scheme ",
-		"   after v1alpha1.AddToScheme: *v1alpha1.Foo, deploymentName \"web\", replicas 2\n",
-		"   extensions/v1beta1 Deployment                        true       false\n",
-		"   apiextensions.k8s.io/v1 CustomResourceDefinition     false      true\n",
-		"   *unstructured.Unstructured: kind \"Foo\", replicas 2\n",
-		"in this one: 2; pods listed through it: 2\n",
-		"   list, into a ConfigMapList: no error\n",
-		"   list, into what it may be:  no kind \"ConfigMapList\" is registered for version \"v1\"",
-		"unable to decode watch event: no kind \\\"ConfigMap\\\" is registered",
-	} {
-		g.Expect(out).To(ContainSubstring(line))
-	}
+	lessontest.ExpectOutput(t, program)
 }
 
 func builtIn(t *testing.T) *runtime.Scheme {
@@ -60,8 +37,8 @@ func builtIn(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// What the study journey prints of apps/v1, and that it is a table of two directions.
-func TestKindAndTypeLeadToEachOther(t *testing.T) {
+// The study journal prints one direction of this table for apps/v1.
+func TestSchemeMapsKindToTypeAndTypeToKind(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	scheme := builtIn(t)
@@ -78,24 +55,14 @@ func TestKindAndTypeLeadToEachOther(t *testing.T) {
 	}
 }
 
-func TestOneKindHasATypePerVersion(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	kind := schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
-	scheme := builtIn(t)
-	g.Expect(scheme.VersionsForGroupKind(kind)).To(ConsistOf(autoscalingv1.SchemeGroupVersion, autoscalingv2.SchemeGroupVersion))
-	g.Expect(scheme.New(kind.WithVersion("v1"))).To(BeAssignableToTypeOf(&autoscalingv1.HorizontalPodAutoscaler{}))
-	g.Expect(scheme.New(kind.WithVersion("v2"))).To(BeAssignableToTypeOf(&autoscalingv2.HorizontalPodAutoscaler{}))
-}
-
-// client-go's scheme holds types, not the conversions between them: those are the API server's.
+// client-go's scheme has no conversions between the versions of a kind: the API server converts.
 func TestClientsDoNotConvertBetweenVersions(t *testing.T) {
 	t.Parallel()
 	_, err := builtIn(t).ConvertToVersion(&autoscalingv1.HorizontalPodAutoscaler{}, autoscalingv2.SchemeGroupVersion)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("unknown conversion")))
 }
 
-// The other way round, one type can be of many kinds: options are registered in every version.
+// The types of options are registered in every version.
 func TestOneTypeCanBeOfManyKinds(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -110,7 +77,7 @@ func TestOneKindCannotHaveTwoTypes(t *testing.T) {
 	g := NewWithT(t)
 	scheme := minimalScheme()
 	pod := corev1.SchemeGroupVersion.WithKind("Pod")
-	g.Expect(func() { scheme.AddKnownTypeWithName(pod, &corev1.Pod{}) }).NotTo(Panic(), "the same again is fine")
+	g.Expect(func() { scheme.AddKnownTypeWithName(pod, &corev1.Pod{}) }).NotTo(Panic(), "the same type again")
 	g.Expect(func() { scheme.AddKnownTypeWithName(pod, &corev1.Node{}) }).To(PanicWith(ContainSubstring("Double registration of different types")))
 }
 
@@ -118,23 +85,21 @@ func TestTypeThatIsNotRegistered(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	scheme := builtIn(t)
-	foo := v1alpha1.GroupVersion.WithKind("Foo")
+	foo := v1alpha1.SchemeGroupVersion.WithKind("Foo")
 
-	_, err := decode(scheme)
-	g.Expect(runtime.IsNotRegisteredError(err)).To(BeTrue(), "%v", err)
-	_, err = scheme.New(foo)
+	_, err := scheme.New(foo)
 	g.Expect(runtime.IsNotRegisteredError(err)).To(BeTrue(), "%v", err)
 	_, _, err = scheme.ObjectKinds(&v1alpha1.Foo{})
 	g.Expect(runtime.IsNotRegisteredError(err)).To(BeTrue(), "%v", err)
-	g.Expect(runtime.IsNotRegisteredError(fmt.Errorf("decoding: %w", err))).To(BeFalse(), "it does not look through a wrapped error")
+	g.Expect(runtime.IsNotRegisteredError(fmt.Errorf("decoding: %w", err))).To(BeFalse(), "it does not unwrap errors")
 
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	g.Expect(decode(scheme)).To(BeAssignableToTypeOf(&v1alpha1.Foo{}))
-	g.Expect(builtIn(t).Recognizes(foo)).To(BeFalse(), "client-go's own list of kinds is as it was")
+	g.Expect(scheme.New(foo)).To(BeAssignableToTypeOf(&v1alpha1.Foo{}))
+	g.Expect(builtIn(t).Recognizes(foo)).To(BeFalse(), "the scheme is a copy")
 }
 
-// Whoever adds to clientgoscheme.Scheme adds for the whole program: in this one, envtest does.
-func TestClientGosOwnSchemeBelongsToAll(t *testing.T) {
+// A package that adds types to clientgoscheme.Scheme adds them for the whole program: in this one, envtest does.
+func TestClientGosSchemeIsGlobal(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	testserver.Config(t)
@@ -146,21 +111,21 @@ func TestClientGosOwnSchemeBelongsToAll(t *testing.T) {
 func TestUnstructuredNeedsNoRegistration(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	object, err := runtime.Decode(unstructured.UnstructuredJSONScheme, []byte(manifest))
+	object, err := decode[*unstructured.Unstructured](unstructured.UnstructuredJSONScheme)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(object.GetObjectKind().GroupVersionKind()).To(Equal(v1alpha1.GroupVersion.WithKind("Foo")))
+	g.Expect(object.GetObjectKind().GroupVersionKind()).To(Equal(v1alpha1.SchemeGroupVersion.WithKind("Foo")))
 
-	// Any scheme takes it for what it says it is.
+	// Even an empty scheme takes the kind from the object.
 	kinds, _, err := runtime.NewScheme().ObjectKinds(object)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kinds).To(ConsistOf(v1alpha1.GroupVersion.WithKind("Foo")))
+	g.Expect(kinds).To(ConsistOf(v1alpha1.SchemeGroupVersion.WithKind("Foo")))
 
 	_, err = runtime.Decode(unstructured.UnstructuredJSONScheme, []byte(`{"metadata":{"name":"a"}}`))
-	g.Expect(runtime.IsMissingKind(err)).To(BeTrue(), "it has to say it, though: %v", err)
+	g.Expect(runtime.IsMissingKind(err)).To(BeTrue(), "%v", err)
 }
 
-// Without AddToGroupVersion a scheme cannot read what a server says when it refuses.
-func TestSchemeWithoutTheCommonTypesLosesTheServersWords(t *testing.T) {
+// AddToGroupVersion registers Status. Without it a client cannot decode the server's error.
+func TestSchemeWithoutTheCommonTypesLosesTheServersError(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	bare := runtime.NewScheme()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,57 +13,52 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// kindsAndTypes reads a scheme in both directions.
-func kindsAndTypes(world *lesson.World, scheme *runtime.Scheme) {
-	world.Printf("1. Kind to Go type: the kinds of %s in client-go's scheme\n\n", appsv1.SchemeGroupVersion)
-	types := scheme.KnownTypes(appsv1.SchemeGroupVersion)
+// kindsAndTypes reads the scheme in both directions.
+func (t tables) kindsAndTypes(context.Context) error {
+	t.Printf("1. Kind to Go type: the kinds of %s in client-go's scheme\n\n", appsv1.SchemeGroupVersion)
+	types := t.scheme.KnownTypes(appsv1.SchemeGroupVersion)
 	for _, kind := range slices.Sorted(maps.Keys(types)) {
 		if !common(appsv1.SchemeGroupVersion.WithKind(kind)) && !strings.HasSuffix(kind, "List") {
-			world.Printf("   %-20s %s\n", kind, path(types[kind]))
+			t.Printf("   %-20s %s\n", kind, path(types[kind]))
 		}
 	}
-	world.Printf("   besides these, their lists, and what every version has: options and watch events\n\n")
+	t.Printf("   not shown: their lists, and what every version has: options and watch events\n\n")
 
 	autoscaler := autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
-	world.Printf("   One kind, several versions, a Go type for each:\n")
-	for _, version := range scheme.VersionsForGroupKind(autoscaler.GroupKind()) {
-		world.Printf("   %-20s %s\n", version, path(scheme.AllKnownTypes()[version.WithKind(autoscaler.Kind)]))
+	t.Printf("   One kind, several versions, a Go type for each:\n")
+	for _, version := range t.scheme.VersionsForGroupKind(autoscaler.GroupKind()) {
+		t.Printf("   %-20s %s\n", version, path(t.scheme.AllKnownTypes()[version.WithKind(autoscaler.Kind)]))
 	}
 
-	world.Printf("\n   Go type to kind: a value says nothing of its kind, the scheme does\n")
+	t.Printf("\n   Go type to kind: a Go value does not hold its kind, the scheme does\n")
 	for _, object := range []runtime.Object{&corev1.Pod{}, &appsv1.Deployment{}, &metav1.Status{}} {
-		kinds, _, err := scheme.ObjectKinds(object)
+		kinds, _, err := t.scheme.ObjectKinds(object)
 		if err != nil {
-			world.Printf("   %T: %v\n", object, err)
-			continue
+			return err
 		}
-		world.Printf("   %-20T kind in the value: %q, kinds in the scheme: %s\n", object, object.GetObjectKind().GroupVersionKind().Kind, inWords(kinds))
+		var names []string
+		for _, kind := range kinds {
+			names = append(names, kind.GroupVersion().String()+" "+kind.Kind)
+		}
+		t.Printf("   %-20T kind in the value: %q, kinds in the scheme: %s\n",
+			object, object.GetObjectKind().GroupVersionKind().Kind, strings.Join(names, ", "))
 	}
-	world.Printf("\n")
+	t.Printf("\n")
+	return nil
 }
 
-// common says whether a kind is one of those that metav1.AddToGroupVersion adds to every version.
+// common reports whether metav1.AddToGroupVersion adds this kind to every version.
 func common(kind schema.GroupVersionKind) bool {
 	return kind.Kind == metav1.WatchEventKind || strings.HasSuffix(kind.Kind, "Options") || kind.Version == runtime.APIVersionInternal ||
-		kind.GroupVersion() == metav1.Unversioned && everyServers[kind.Kind]
+		kind.GroupVersion() == metav1.Unversioned && responses[kind.Kind]
 }
 
-// everyServers are what servers answer with besides objects.
-var everyServers = map[string]bool{
+// responses are the kinds of responses that are not objects of an API.
+var responses = map[string]bool{
 	"Status": true, "APIVersions": true, "APIGroupList": true, "APIGroup": true, "APIResourceList": true,
 }
 
-// path is a type with the whole path of its package: v1.Deployment could be anybody's.
+// path returns a type with the whole path of its package: several packages are called v1.
 func path(t reflect.Type) string { return t.PkgPath() + "." + t.Name() }
-
-func inWords(kinds []schema.GroupVersionKind) string {
-	var all []string
-	for _, kind := range kinds {
-		all = append(all, kind.GroupVersion().String()+" "+kind.Kind)
-	}
-	return strings.Join(all, ", ")
-}

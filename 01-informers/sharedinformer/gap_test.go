@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"sync/atomic"
 	"testing"
 
@@ -10,28 +9,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/testserver"
+	"example.com/workbook/01-informers/internal/lesson/lessontest"
 )
 
-// onServer starts an informer with one handler on the test server, on a wire that can be cut.
+// onServer starts an informer with one handler on the test server. Its link can be cut.
 func onServer(t *testing.T, options ...informers.SharedInformerOption) (*session, coreinformers.ConfigMapIndexInformer, *recorder) {
 	t.Helper()
 	g := NewWithT(t)
-	s := &session{wire: newWire(), World: &lesson.World{
-		Out: io.Discard, Client: testserver.Client(t), Namespace: testserver.Namespace(t),
-	}}
-	config := rest.CopyConfig(testserver.Config(t))
-	config.Wrap(s.wire.wrap)
-	client, err := kubernetes.NewForConfig(config)
+	s, err := newSession(lessontest.Env(t))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(s.create(t.Context(), "a", "1")).To(Succeed())
+	_, err = s.CreateConfigMap(t.Context(), "a", "1")
+	g.Expect(err).NotTo(HaveOccurred())
 
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, append(options, informers.WithNamespace(s.Namespace))...)
+	factory := informers.NewSharedInformerFactoryWithOptions(s.client, 0, append(options, informers.WithNamespace(s.Namespace))...)
 	informer, handler := factory.Core().V1().ConfigMaps().TypedInformer(), &recorder{}
 	registration, err := informer.AddTypedEventHandler(handler)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -43,57 +35,44 @@ func onServer(t *testing.T, options ...informers.SharedInformerOption) (*session
 	return s, informer, handler
 }
 
-func TestAMissedDeletionIsATombstoneWithAStaleObject(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	s, informer, handler := onServer(t)
-	g.Expect(s.wire.cut(t.Context())).To(Succeed())
-	g.Expect(s.set(t.Context(), "a", "2")).To(Succeed())
-	g.Expect(s.remove(t.Context(), "a")).To(Succeed())
-	s.wire.mend()
-
-	g.Eventually(handler.deletions).WithTimeout(longest).Should(HaveLen(1))
-	deleted := handler.deletions()[0]
-	g.Expect(deleted.FinalStateUnknown).NotTo(BeNil())
-	g.Expect(deleted.GetKey()).To(Equal(s.Namespace + "/a"))
-	g.Expect(deleted.OptionalObj.Data).To(HaveKeyWithValue("value", "1"), "the update was missed, too")
-	g.Expect(informer.GetStore().ListKeys()).To(BeEmpty())
-}
-
-// A cast to the object's type panics, or is skipped, on what an untyped handler gets then.
+// A type assertion to the type of the object fails on what an untyped handler gets.
 func TestAnUntypedHandlerGetsTheTombstoneItself(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	s, informer, _ := onServer(t)
-	gone := make(chan any, 1)
-	_, err := informer.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { gone <- object }}, cache.HandlerOptions{})
+	deleted := make(chan any, 1)
+	_, err := informer.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { deleted <- object }}, cache.HandlerOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(s.wire.cut(t.Context())).To(Succeed())
-	g.Expect(s.remove(t.Context(), "a")).To(Succeed())
-	s.wire.mend()
+	g.Expect(s.link.Cut(t.Context())).To(Succeed())
+	g.Expect(s.DeleteConfigMap(t.Context(), "a")).To(Succeed())
+	s.link.Restore()
 	var object any
-	g.Eventually(gone).WithTimeout(longest).Should(Receive(&object))
+	g.Eventually(deleted).WithTimeout(longest).Should(Receive(&object))
 	g.Expect(object).To(BeAssignableToTypeOf(cache.DeletedFinalStateUnknown{}))
+	g.Expect(object.(cache.DeletedFinalStateUnknown).Key).To(Equal(s.Namespace + "/a"))
+	g.Expect(informer.GetStore().ListKeys()).To(BeEmpty())
 }
 
-// An informer knows objects by namespace and name. A delete and a create in one gap are told as an update:
-// who cares about identity compares the uids.
-func TestAnObjectReplacedDuringAGapIsToldAsAnUpdate(t *testing.T) {
+// An informer identifies objects by namespace and name. A delete and a create that the watch missed are
+// delivered as one update. A controller for which the identity matters compares the uids.
+func TestAnObjectReplacedDuringAGapIsDeliveredAsAnUpdate(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	s, _, handler := onServer(t)
 	before := handler.last("a").UID
-	g.Expect(s.wire.cut(t.Context())).To(Succeed())
-	g.Expect(s.remove(t.Context(), "a")).To(Succeed())
-	g.Expect(s.create(t.Context(), "a", "new")).To(Succeed())
-	s.wire.mend()
+	g.Expect(s.link.Cut(t.Context())).To(Succeed())
+	g.Expect(s.DeleteConfigMap(t.Context(), "a")).To(Succeed())
+	_, err := s.CreateConfigMap(t.Context(), "a", "new")
+	g.Expect(err).NotTo(HaveOccurred())
+	s.link.Restore()
 	g.Eventually(func() []string { return handler.of("a") }).WithTimeout(longest).Should(Equal([]string{"added 1", "updated new"}))
 	g.Expect(handler.last("a").UID).NotTo(Equal(before))
 	g.Expect(handler.deletions()).To(BeEmpty())
 }
 
-// Twice for what the informer begins with, once for what a watch brings: a transform must be idempotent.
-func TestATransformSeesAnObjectOfTheWatchListTwice(t *testing.T) {
+// It is called twice for an object of the initial list and once for an object of a watch event, and so it must
+// be idempotent.
+func TestATransformIsCalledTwiceForAnObjectOfTheStreamingList(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	var calls atomic.Int32
@@ -104,24 +83,24 @@ func TestATransformSeesAnObjectOfTheWatchListTwice(t *testing.T) {
 	g.Expect(calls.Load()).To(BeEquivalentTo(2))
 	g.Expect(handler.last("a").Data).To(BeEmpty())
 
-	g.Expect(s.set(t.Context(), "a", "2")).To(Succeed())
+	g.Expect(s.UpdateConfigMap(t.Context(), "a", "2")).To(Succeed())
 	g.Eventually(func() int { return handler.count("updated") }).WithTimeout(longest).Should(Equal(1))
 	g.Expect(calls.Load()).To(BeEquivalentTo(3))
 	g.Expect(handler.last("a").ManagedFields).To(BeEmpty())
 
-	// The server still has it all: a transform is no change.
-	whole, err := s.configMaps().Get(t.Context(), "a", metav1.GetOptions{})
+	// The object on the server is unchanged.
+	whole, err := s.ConfigMaps().Get(t.Context(), "a", metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(whole.Data).To(HaveKeyWithValue("value", "2"))
 }
 
-func TestATransformIsSetBeforeTheStart(t *testing.T) {
+func TestATransformCannotBeSetAfterTheStart(t *testing.T) {
 	t.Parallel()
 	_, informer, _ := onServer(t)
 	NewWithT(t).Expect(informer.SetTransform(strip)).To(MatchError(ContainSubstring("already started")))
 }
 
-func TestStripRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestStripReturnsAnErrorForAnotherType(t *testing.T) {
 	t.Parallel()
 	_, err := strip(&metav1.PartialObjectMetadata{})
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("want a ConfigMap")))

@@ -10,36 +10,36 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// recorder is a handler that remembers what it was told. It implements
-// cache.TypedResourceEventHandler: no cast, and no tombstone to unwrap.
+// recorder is a handler that records its notifications. It implements cache.TypedResourceEventHandler, so that
+// it needs no type assertion and does not unwrap tombstones.
 type recorder struct {
-	// gate, where there is one, is waited for in each call.
+	// gate, if it is set, blocks each call until it is closed.
 	gate <-chan struct{}
 
-	calls atomic.Int32
-	mu    sync.Mutex
-	told  []notification
-	gone  []coreinformers.DeletedConfigMap
+	calls         atomic.Int32
+	mu            sync.Mutex
+	notifications []notification
+	deleted       []coreinformers.DeletedConfigMap
 }
 
 var _ cache.TypedResourceEventHandler[*corev1.ConfigMap] = &recorder{}
 
-// notification is one call.
+// notification is one call of the handler.
 type notification struct {
-	// kind is added, updated, resynced (an update with the resourceVersion unchanged) or deleted.
+	// kind is added, updated, resynced (an update with the same resourceVersion) or deleted.
 	kind string
 	name string
-	// initial says of an addition that the object was there when the informer, or the handler, began.
+	// initial is true for an object that existed when the informer started or the handler was added.
 	initial bool
 	object  *corev1.ConfigMap
 }
 
-// OnAdd remembers an object that is new to the handler.
+// OnAdd records an object that is new to the handler.
 func (r *recorder) OnAdd(object *corev1.ConfigMap, isInInitialList bool) {
 	r.record(notification{kind: "added", name: object.Name, initial: isInInitialList, object: object})
 }
 
-// OnUpdate remembers a change, and tells it from a resync.
+// OnUpdate records a change, and distinguishes it from a resync.
 func (r *recorder) OnUpdate(before, after *corev1.ConfigMap) {
 	kind := "updated"
 	if before.ResourceVersion == after.ResourceVersion {
@@ -48,15 +48,15 @@ func (r *recorder) OnUpdate(before, after *corev1.ConfigMap) {
 	r.record(notification{kind: kind, name: after.Name, object: after})
 }
 
-// OnDelete remembers a deletion. The name is known in any case, the object not: see cache.DeletedObject.
+// OnDelete records a deletion. The name is always known, the object may not be: see cache.DeletedObject.
 func (r *recorder) OnDelete(deleted coreinformers.DeletedConfigMap) {
 	r.record(notification{kind: "deleted", name: deleted.GetName(), object: deleted.OptionalObj})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gone = append(r.gone, deleted)
+	r.deleted = append(r.deleted, deleted)
 }
 
-func (r *recorder) record(told notification) {
+func (r *recorder) record(n notification) {
 	r.calls.Add(1)
 	defer r.calls.Add(-1)
 	if r.gate != nil {
@@ -64,17 +64,17 @@ func (r *recorder) record(told notification) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, told)
+	r.notifications = append(r.notifications, n)
 }
 
-// running is the number of calls that have not returned.
+// running returns the number of calls that have not returned.
 func (r *recorder) running() int { return int(r.calls.Load()) }
 
-// count counts what the handler was told, of one kind or, where kind is empty, of all.
+// count returns the number of notifications of a kind, or of all if kind is empty.
 func (r *recorder) count(kind string) int {
 	count := 0
-	for _, told := range r.all() {
-		if kind == "" || told.kind == kind {
+	for _, n := range r.all() {
+		if kind == "" || n.kind == kind {
 			count++
 		}
 	}
@@ -84,21 +84,21 @@ func (r *recorder) count(kind string) int {
 func (r *recorder) all() []notification {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.told)
+	return slices.Clone(r.notifications)
 }
 
-// of is what the handler was told of one object, resyncs left out: "added 1", "updated 2".
+// of returns the notifications about one object, without resyncs: "added 1", "updated 2".
 func (r *recorder) of(name string) []string {
-	var told []string
+	var texts []string
 	for _, n := range r.all() {
 		if n.name == name && n.kind != "resynced" {
-			told = append(told, n.kind+" "+n.object.Data["value"])
+			texts = append(texts, n.kind+" "+n.object.Data["value"])
 		}
 	}
-	return told
+	return texts
 }
 
-// last is the object of the latest notification about it.
+// last returns the object of the latest notification with this name.
 func (r *recorder) last(name string) *corev1.ConfigMap {
 	for _, n := range slices.Backward(r.all()) {
 		if n.name == name {
@@ -111,5 +111,5 @@ func (r *recorder) last(name string) *corev1.ConfigMap {
 func (r *recorder) deletions() []coreinformers.DeletedConfigMap {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.gone)
+	return slices.Clone(r.deleted)
 }

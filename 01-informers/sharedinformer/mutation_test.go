@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// longest is how long a test waits for the informer to come back after a gap: its back-off is about a
-// second, more on a loaded machine.
+// longest bounds how long a test waits for an informer to resume after an interruption. Its backoff is about a
+// second; a busy machine takes longer.
 const longest = 20 * time.Second
 
 const (
-	// detector is read once, when the process begins: hence a process for each test.
-	detector = "KUBE_CACHE_MUTATION_DETECTOR"
-	culprit  = "WORKBOOK_MUTATE_THE_CACHE"
+	// detectorVariable is read once, when the process starts. So each test needs a process.
+	detectorVariable = "KUBE_CACHE_MUTATION_DETECTOR"
+	mutateVariable   = "WORKBOOK_MUTATE_THE_CACHE"
 )
 
 func TestTheMutationDetectorEndsTheProcess(t *testing.T) {
@@ -32,33 +32,33 @@ func TestTheMutationDetectorEndsTheProcess(t *testing.T) {
 	out, err := mutate(t, "true")
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(out).To(ContainSubstring("panic: cache *v1.ConfigMap modified"))
-	g.Expect(out).To(ContainSubstring("CACHE *v1.ConfigMap[0] ALTERED!"), "it says what was changed, and not by whom")
+	g.Expect(out).To(ContainSubstring("CACHE *v1.ConfigMap[0] ALTERED!"), "it reports what was modified, but not by which code")
 }
 
-func TestWithoutTheDetectorAChangeInTheCacheGoesUnseen(t *testing.T) {
+func TestWithoutTheDetectorAModifiedObjectIsNotReported(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	out, err := mutate(t, "false")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(out).To(ContainSubstring(`the lister says "mutated", the server says "1"`))
+	g.Expect(out).To(ContainSubstring(`the lister has "mutated", the server has "1"`))
 }
 
 // mutate runs TestMutateTheCache in a process of its own.
 func mutate(t *testing.T, detect string) (string, error) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutateTheCache$", "-test.v")
-	child.Env = append(os.Environ(), detector+"="+detect, culprit+"=1")
+	child.Env = append(os.Environ(), detectorVariable+"="+detect, mutateVariable+"=1")
 	out, err := child.CombinedOutput()
 	return string(out), err
 }
 
-// TestMutateTheCache is what those processes do: a handler writes into the object that it was handed.
+// TestMutateTheCache is what those processes run: a handler modifies its argument.
 func TestMutateTheCache(t *testing.T) {
-	if os.Getenv(culprit) == "" {
+	if os.Getenv(mutateVariable) == "" {
 		t.Skip("runs in a process of its own")
 	}
 	g := NewWithT(t)
-	client := fake.NewClientset(placed("a"))
+	client := fake.NewClientset(inDefault("a"))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer factory.Shutdown()
@@ -75,9 +75,9 @@ func TestMutateTheCache(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	stored, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "a", metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	t.Logf("the lister says %q, the server says %q", cached.Data["value"], stored.Data["value"])
-	if os.Getenv(detector) == "true" {
-		// It compares once a second. The panic ends the process long before this.
+	t.Logf("the lister has %q, the server has %q", cached.Data["value"], stored.Data["value"])
+	if os.Getenv(detectorVariable) == "true" {
+		// The detector compares once a second. The panic ends the process before this wait does.
 		<-time.After(longest)
 	}
 }

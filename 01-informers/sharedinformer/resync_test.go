@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The seed journey sets 30 seconds and calls it a sync. Nothing is asked of the server: the cache repeats
-// itself, and what the watch has lost stays lost.
-func TestSeedQuestion_AResyncAsksTheServerForNothing(t *testing.T) {
+// The study journal sets 30 seconds and calls it a sync. A resync sends no request: the cache delivers its own
+// objects again, and does not find an event that the watch missed.
+func TestSeedQuestion_AResyncSendsNoRequest(t *testing.T) {
 	inBubble(t, 30*time.Second, func(b *bubble) {
 		g := NewWithT(b)
 		handler := &recorder{}
@@ -21,7 +21,7 @@ func TestSeedQuestion_AResyncAsksTheServerForNothing(t *testing.T) {
 		synctest.Wait()
 		requests := len(b.client.Actions())
 
-		time.Sleep(5 * time.Minute) // of the bubble's time
+		time.Sleep(5 * time.Minute) // in the time of the bubble
 		synctest.Wait()
 		g.Expect(handler.count("resynced")).To(Equal(10 * 2))
 		g.Expect(handler.count("updated")).To(BeZero())
@@ -29,7 +29,7 @@ func TestSeedQuestion_AResyncAsksTheServerForNothing(t *testing.T) {
 	})
 }
 
-func TestAHandlerDecidesOnItsOwnResync(t *testing.T) {
+func TestEachHandlerHasItsOwnResyncPeriod(t *testing.T) {
 	inBubble(t, time.Minute, func(b *bubble) {
 		g := NewWithT(b)
 		defaults, none, seldom := &recorder{}, &recorder{}, &recorder{}
@@ -46,9 +46,9 @@ func TestAHandlerDecidesOnItsOwnResync(t *testing.T) {
 	})
 }
 
-// A factory with a period of 0 makes informers that do not resync, and a handler's wish changes nothing. It
-// is only logged.
-func TestAnInformerWithoutResyncsIgnoresAHandlersWish(t *testing.T) {
+// A factory with a period of 0 creates informers that do not resync. They ignore the period of a handler, and
+// log that.
+func TestAnInformerWithoutResyncsIgnoresThePeriodOfAHandler(t *testing.T) {
 	inBubble(t, 0, func(b *bubble) {
 		g := NewWithT(b)
 		handler := &recorder{}

@@ -7,21 +7,20 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// resyncPeriod is the shortest that there is: minimumResyncPeriod in shared_informer.go.
+// resyncPeriod is the shortest that is possible: minimumResyncPeriod in shared_informer.go.
 const resyncPeriod = time.Second
 
 func (s *session) shareOneWatch(ctx context.Context) error {
 	s.Printf("1. One watch for several handlers\n")
-	s.factory = informers.NewSharedInformerFactoryWithOptions(s.watched, resyncPeriod,
-		informers.WithNamespace(s.Namespace),
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = label }))
-	// Asked twice, the factory makes one informer: it has one per Go type.
+	s.factory = informers.NewSharedInformerFactoryWithOptions(s.client, resyncPeriod,
+		informers.WithNamespace(s.Namespace), informers.WithTweakListOptions(selectOwn))
+	// The factory returns the same informer twice: it has one per Go type.
 	s.informer = s.factory.Core().V1().ConfigMaps().TypedInformer()
 	again := s.factory.Core().V1().ConfigMaps().TypedInformer()
 
@@ -29,101 +28,97 @@ func (s *session) shareOneWatch(ctx context.Context) error {
 	s.open = func() { close(gate) }
 	s.quick, s.slow, s.resynced = &recorder{}, &recorder{gate: gate}, &recorder{}
 	never := cache.HandlerOptions{ResyncPeriod: new(time.Duration(0))}
-	for _, add := range []func() (cache.ResourceEventHandlerRegistration, error){
-		func() (cache.ResourceEventHandlerRegistration, error) {
-			return s.informer.AddTypedEventHandler(s.quick, never)
-		},
-		func() (cache.ResourceEventHandlerRegistration, error) {
-			return again.AddTypedEventHandler(s.slow, never)
-		},
-		// Without options: the informer's own period.
-		func() (cache.ResourceEventHandlerRegistration, error) {
-			return again.AddTypedEventHandler(s.resynced)
-		},
+	for _, handler := range []struct {
+		*recorder
+		options []cache.HandlerOptions
+	}{
+		{s.quick, []cache.HandlerOptions{never}},
+		{s.slow, []cache.HandlerOptions{never}},
+		{s.resynced, nil}, // the informer's own period
 	} {
-		registration, err := add()
+		registration, err := again.AddTypedEventHandler(handler.recorder, handler.options...)
 		if err != nil {
 			return fmt.Errorf("adding a handler: %w", err)
 		}
 		s.registrations = append(s.registrations, registration)
 	}
-	s.Printf("   before the start: %d requests\n", s.wire.requests())
+	s.Printf("   before the start: %d requests\n", len(s.requests.All()))
 	s.factory.StartWithContext(ctx)
 	if err := s.factory.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
 		return err
 	}
 	s.Printf("   %d handlers, %d objects: %d request, a watch that begins with the list\n",
-		len(s.registrations), len(s.informer.GetStore().List()), s.wire.requests())
+		len(s.registrations), len(s.informer.GetStore().List()), len(s.requests.All()))
 	return nil
 }
 
 func (s *session) awaitSync(ctx context.Context) error {
-	s.Printf("2. The cache has synced; that says nothing of the handlers\n")
+	s.Printf("2. The cache has synced; that does not mean that the handlers have\n")
 	quick, slow := s.registrations[0].HasSyncedChecker(), s.registrations[1].HasSyncedChecker()
 	if !cache.WaitFor(ctx, "", s.informer.HasSyncedChecker(), quick) {
 		return context.Cause(ctx)
 	}
-	s.Printf("   cache: %t, quick handler: %t, slow handler: %t (it has been told of %d of 3 objects)\n",
+	s.Printf("   cache: %t, quick handler: %t, slow handler: %t (notified of %d of 3 objects)\n",
 		cache.IsDone(s.informer.HasSyncedChecker()), cache.IsDone(quick), cache.IsDone(slow), s.slow.count(""))
 	return nil
 }
 
 func (s *session) keepOrder(ctx context.Context) error {
-	s.Printf("3. Each handler has a queue of its own\n")
+	s.Printf("3. Each handler has a buffer of its own\n")
 	for _, value := range []string{"2", "3", "4"} {
-		if err := s.set(ctx, "a", value); err != nil {
+		if err := s.UpdateConfigMap(ctx, "a", value); err != nil {
 			return err
 		}
 	}
-	if err := until(ctx, func() bool { return len(s.quick.of("a")) == 4 }); err != nil {
-		return fmt.Errorf("waiting for the quick handler: %w", err)
+	if err := lesson.Until(ctx, "the quick handler has 4 notifications of a", func() bool { return len(s.quick.of("a")) == 4 }); err != nil {
+		return err
 	}
-	s.Printf("   the slow handler is still in its first call; the quick one was told of a: %s\n", strings.Join(s.quick.of("a"), ", "))
+	s.Printf("   the slow handler is still in its first call; the quick one was notified of a: %s\n", strings.Join(s.quick.of("a"), ", "))
 	s.open()
 	if !cache.WaitFor(ctx, "", s.registrations[1].HasSyncedChecker()) {
 		return context.Cause(ctx)
 	}
-	if err := until(ctx, func() bool { return len(s.slow.of("a")) == 4 }); err != nil {
-		return fmt.Errorf("waiting for the slow handler: %w", err)
+	if err := lesson.Until(ctx, "the slow handler has 4 notifications of a", func() bool { return len(s.slow.of("a")) == 4 }); err != nil {
+		return err
 	}
-	s.Printf("   the slow one was told of a, later:  %s\n", strings.Join(s.slow.of("a"), ", "))
-	s.Printf("   both were handed the same object in memory: %t. So none of them may change it\n", s.quick.last("a") == s.slow.last("a"))
+	s.Printf("   the slow one was notified of a, later:  %s\n", strings.Join(s.slow.of("a"), ", "))
+	s.Printf("   both got the same object in memory: %t. So neither may change it\n", s.quick.last("a") == s.slow.last("a"))
 	return nil
 }
 
 func (s *session) resync(ctx context.Context) error {
-	s.Printf("4. A resync: the cache tells again what it has\n")
-	if err := until(ctx, func() bool { return len(s.resynced.of("a")) == 4 }); err != nil {
-		return fmt.Errorf("waiting for the handler with resyncs: %w", err)
+	s.Printf("4. A resync: the cache delivers its objects again\n")
+	if err := lesson.Until(ctx, "the handler with resyncs has 4 notifications of a", func() bool { return len(s.resynced.of("a")) == 4 }); err != nil {
+		return err
 	}
-	requests, others, before := s.wire.requests(), s.quick.count(""), s.resynced.count("")
-	again := func() (names []string, changed int) {
-		for _, told := range s.resynced.all()[before:] {
-			if told.kind != "resynced" {
+	requests, others, before := len(s.requests.All()), s.quick.count(""), s.resynced.count("")
+	delivered := func() (names []string, changed int) {
+		for _, n := range s.resynced.all()[before:] {
+			if n.kind != "resynced" {
 				changed++
 			}
-			names = append(names, told.name)
+			names = append(names, n.name)
 		}
 		slices.Sort(names)
 		return slices.Compact(names), changed
 	}
-	if err := until(ctx, func() bool { names, _ := again(); return len(names) == 3 }); err != nil {
-		return fmt.Errorf("waiting for a resync: %w", err)
+	if err := lesson.Until(ctx, "a resync is delivered", func() bool { names, _ := delivered(); return len(names) == 3 }); err != nil {
+		return err
 	}
-	names, changed := again()
-	s.Printf("   told as updates: %s; with a resourceVersion that had changed: %d; requests sent: %d\n",
-		strings.Join(names, ", "), changed, s.wire.requests()-requests)
-	s.Printf("   told to the handler that asked for none: %d\n", s.quick.count("")-others)
+	names, changed := delivered()
+	s.Printf("   delivered as updates: %s; with a changed resourceVersion: %d; requests sent: %d\n",
+		strings.Join(names, ", "), changed, len(s.requests.All())-requests)
+	s.Printf("   delivered to a handler without resyncs: %d\n", s.quick.count("")-others)
 	return nil
 }
 
 func (s *session) seeDeletion(ctx context.Context) error {
 	s.Printf("5. A deletion that the watch reported\n")
-	if err := s.remove(ctx, "a"); err != nil {
+	if err := s.DeleteConfigMap(ctx, "a"); err != nil {
 		return err
 	}
-	if err := until(ctx, func() bool { return len(s.quick.deletions()) == 1 }); err != nil {
-		return fmt.Errorf("waiting for the deletion of a: %w", err)
+	if err := lesson.Until(ctx, "the deletion of a is delivered", func() bool { return len(s.quick.deletions()) == 1 }); err != nil {
+		return err
 	}
 	deleted := s.quick.deletions()[0]
 	s.Printf("   %s: final state known: %t, value %q\n", deleted.GetName(), deleted.FinalStateUnknown == nil, deleted.OptionalObj.Data["value"])
@@ -131,24 +126,24 @@ func (s *session) seeDeletion(ctx context.Context) error {
 }
 
 func (s *session) missDeletion(ctx context.Context) error {
-	s.Printf("6. A deletion during a gap, found by the list that follows\n")
-	if err := s.wire.cut(ctx); err != nil {
+	s.Printf("6. A deletion while the watch is interrupted, found by the list that follows\n")
+	if err := s.link.Cut(ctx); err != nil {
 		return fmt.Errorf("waiting for the watch to end: %w", err)
 	}
-	if err := s.set(ctx, "b", "2"); err != nil {
+	if err := s.UpdateConfigMap(ctx, "b", "2"); err != nil {
 		return err
 	}
-	if err := s.remove(ctx, "b"); err != nil {
+	if err := s.DeleteConfigMap(ctx, "b"); err != nil {
 		return err
 	}
 	s.Printf("   b was set to \"2\" and deleted; the cache still has %d objects\n", len(s.informer.GetStore().List()))
-	s.wire.mend()
-	if err := until(ctx, func() bool { return len(s.quick.deletions()) == 2 }); err != nil {
-		return fmt.Errorf("waiting for the deletion of b: %w", err)
+	s.link.Restore()
+	if err := lesson.Until(ctx, "the deletion of b is delivered", func() bool { return len(s.quick.deletions()) == 2 }); err != nil {
+		return err
 	}
 	deleted := s.quick.deletions()[1]
-	s.Printf("   %s: final state known: %t, the last that the cache saw: value %q\n", deleted.GetName(), deleted.FinalStateUnknown == nil, s.quick.last("b").Data["value"])
-	s.Printf("   all that the handler was ever told of b: %s\n", strings.Join(s.quick.of("b"), ", "))
+	s.Printf("   %s: final state known: %t, the last state in the cache: value %q\n", deleted.GetName(), deleted.FinalStateUnknown == nil, s.quick.last("b").Data["value"])
+	s.Printf("   all notifications about b: %s\n", strings.Join(s.quick.of("b"), ", "))
 	return nil
 }
 
@@ -157,15 +152,9 @@ func (s *session) stop(cancel context.CancelFunc) error {
 	cancel()
 	s.factory.Shutdown()
 	_, err := s.informer.AddTypedEventHandler(&recorder{})
-	s.Printf("   Shutdown waited for every handler: nothing more is delivered. A handler added now is refused: %t\n", err != nil)
+	s.Printf("   Shutdown has waited for every handler: no more notifications. A handler added now is rejected: %t\n", err != nil)
 	if calls := slices.Max([]int{s.quick.running(), s.slow.running(), s.resynced.running()}); calls > 0 {
-		return fmt.Errorf("%d handler calls outlived the factory", calls)
+		return fmt.Errorf("%d handler calls were running after Shutdown", calls)
 	}
 	return nil
-}
-
-// until polls for what a handler is told in its own time.
-func until(ctx context.Context, condition func() bool) error {
-	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true,
-		func(context.Context) (bool, error) { return condition(), nil })
 }

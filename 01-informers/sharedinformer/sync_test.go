@@ -13,9 +13,12 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// bubble is an informer on a fake client, in a synctest bubble: time stands still unless everybody waits.
+// bubble is an informer with a fake client in a synctest bubble, where time advances only while every
+// goroutine waits.
 type bubble struct {
 	*testing.T
 	client   *fake.Clientset
@@ -24,11 +27,12 @@ type bubble struct {
 	start    func()
 }
 
-// inBubble runs a test with ConfigMaps a and b, and an informer that has not been started. It is shut down at the end.
+// inBubble runs a test with the ConfigMaps a and b and an informer that is not started. The informer is shut down
+// at the end.
 func inBubble(t *testing.T, resync time.Duration, test func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(placed("a"), placed("b"))
+		client := fake.NewClientset(inDefault("a"), inDefault("b"))
 		factory := informers.NewSharedInformerFactory(client, resync)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer factory.Shutdown()
@@ -41,8 +45,9 @@ func inBubble(t *testing.T, resync time.Duration, test func(b *bubble)) {
 	})
 }
 
-func placed(name string) *corev1.ConfigMap {
-	object := configMap(name, "1")
+// inDefault returns a ConfigMap in the namespace default.
+func inDefault(name string) *corev1.ConfigMap {
+	object := lesson.ConfigMap(name, "1")
 	object.Namespace = metav1.NamespaceDefault
 	return object
 }
@@ -54,9 +59,9 @@ func (b *bubble) handle(handler *recorder, options ...cache.HandlerOptions) cach
 	return registration
 }
 
-// The seed journey waits for the cache. A controller that starts its workers then can look an object up that
-// its handlers have not been told of, and an index or a set of expectations that handlers fill is not filled.
-func TestSeedQuestion_ASyncedCacheDoesNotMeanThatHandlersWereTold(t *testing.T) {
+// The study journal waits for the cache. A controller that then starts its workers can read an object of which
+// its handlers have not been notified, and what the handlers maintain, such as expectations, is incomplete.
+func TestSeedQuestion_ASyncedCacheDoesNotMeanThatHandlersWereNotified(t *testing.T) {
 	inBubble(t, 0, func(b *bubble) {
 		g := NewWithT(b)
 		gate := make(chan struct{})
@@ -75,7 +80,7 @@ func TestSeedQuestion_ASyncedCacheDoesNotMeanThatHandlersWereTold(t *testing.T) 
 	})
 }
 
-// The old WaitForCacheSync looks every 100 ms; WaitFor is told.
+// WaitForCacheSync polls every 100 ms. WaitFor waits on a channel.
 func TestWaitForDoesNotPoll(t *testing.T) {
 	inBubble(t, 0, func(b *bubble) {
 		g := NewWithT(b)
@@ -87,20 +92,20 @@ func TestWaitForDoesNotPoll(t *testing.T) {
 	})
 }
 
-func TestWaitForSaysFalseWhenTheContextEnds(t *testing.T) {
+func TestWaitForReturnsFalseWhenTheContextIsCancelled(t *testing.T) {
 	inBubble(t, 0, func(b *bubble) {
 		g := NewWithT(b)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 		defer cancel()
-		// Nobody started the informer.
+		// The informer is not started.
 		g.Expect(cache.WaitFor(ctx, "", b.informer.HasSyncedChecker())).To(BeFalse())
 		g.Expect(ctx.Err()).To(MatchError(context.DeadlineExceeded))
 	})
 }
 
-// WaitForCacheSyncWithContext looks at those informers that were started. An informer that is asked for
-// afterwards is in nobody's wait, and StartWithContext has to be called again for it.
-func TestAnInformerAskedForAfterTheStartIsNotStarted(t *testing.T) {
+// WaitForCacheSyncWithContext waits for the informers that were started. For an informer that is requested
+// later, StartWithContext has to be called again.
+func TestAnInformerRequestedAfterTheStartIsNotStarted(t *testing.T) {
 	inBubble(t, 0, func(b *bubble) {
 		g := NewWithT(b)
 		b.start()
@@ -117,9 +122,9 @@ func TestAnInformerAskedForAfterTheStartIsNotStarted(t *testing.T) {
 	})
 }
 
-// A handler that comes late is told of all that there is, as additions of an initial list, and has a sync of
-// its own.
-func TestALateHandlerIsToldOfAllThereIs(t *testing.T) {
+// A handler that is added later gets all objects in the cache as additions of an initial list, and syncs on its
+// own.
+func TestALateHandlerIsNotifiedOfAllObjects(t *testing.T) {
 	inBubble(t, 0, func(b *bubble) {
 		g := NewWithT(b)
 		b.start()
@@ -128,12 +133,12 @@ func TestALateHandlerIsToldOfAllThereIs(t *testing.T) {
 		registration := b.handle(late)
 		g.Expect(cache.WaitFor(b.Context(), "", registration.HasSyncedChecker())).To(BeTrue())
 		g.Expect(late.all()).To(HaveLen(2))
-		for _, told := range late.all() {
-			g.Expect(told.kind).To(Equal("added"))
-			g.Expect(told.initial).To(BeTrue())
+		for _, n := range late.all() {
+			g.Expect(n.kind).To(Equal("added"))
+			g.Expect(n.initial).To(BeTrue())
 		}
 
-		_, err := b.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(b.Context(), configMap("c", "1"), metav1.CreateOptions{})
+		_, err := b.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(b.Context(), lesson.ConfigMap("c", "1"), metav1.CreateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		synctest.Wait()
 		g.Expect(late.all()).To(HaveLen(3))
@@ -141,7 +146,7 @@ func TestALateHandlerIsToldOfAllThereIs(t *testing.T) {
 	})
 }
 
-// RemoveEventHandler returns at once; ShutDownEventHandler waits for the calls that are queued.
+// RemoveEventHandler returns at once. ShutDownEventHandler waits for the calls in the buffer.
 func TestShutDownEventHandlerWaitsForTheHandler(t *testing.T) {
 	inBubble(t, 0, func(b *bubble) {
 		g := NewWithT(b)
@@ -164,7 +169,7 @@ func TestShutDownEventHandlerWaitsForTheHandler(t *testing.T) {
 	})
 }
 
-func TestAFactoryMakesOneInformerPerType(t *testing.T) {
+func TestAFactoryHasOneInformerPerType(t *testing.T) {
 	inBubble(t, 0, func(b *bubble) {
 		g := NewWithT(b)
 		g.Expect(b.factory.Core().V1().ConfigMaps().Informer().GetIndexer()).To(BeIdenticalTo(b.informer.GetIndexer()))

@@ -12,13 +12,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// informerName is under what the second factory's figures are published.
+// informerName is the name of the second factory's informers in the metrics.
 const informerName = "sharedinformer-lesson"
 
-// strip is a transform: it leaves what identifies a ConfigMap. It may change the object in place, as nobody
-// else has it yet. It has to be idempotent: objects of a watch-list pass through it twice, once in the
-// reflector's temporary store (NewStore with WithTransformer, in Reflector.watchList) and once in the queue
-// (RealFIFO.addReplaceToItemsLocked). A tombstone is not passed to it.
+// strip is a transform that keeps only the metadata of a ConfigMap, without managedFields. It may modify the object,
+// because no other code has it yet. It must be idempotent, because it is called twice for an object of a streaming list: in
+// the reflector's temporary store (Reflector.watchList) and in the queue (RealFIFO.addReplaceToItemsLocked). It is not
+// called for a tombstone.
 func strip(object any) (any, error) {
 	configMap, ok := object.(*corev1.ConfigMap)
 	if !ok {
@@ -31,10 +31,10 @@ func strip(object any) (any, error) {
 
 func (s *session) transform(ctx context.Context) (err error) {
 	s.Printf("7. A transform, and an informer with a name\n")
-	if err := s.create(ctx, "large", strings.Repeat("x", 100<<10)); err != nil {
+	if _, err := s.CreateConfigMap(ctx, "large", strings.Repeat("x", 100<<10)); err != nil {
 		return err
 	}
-	cache.SetInformerMetricsProvider(figures) // only the first call in a process counts
+	cache.SetInformerMetricsProvider(metrics) // Only the first call in a process has an effect.
 	name, err := cache.NewInformerName(informerName)
 	if err != nil {
 		return fmt.Errorf("naming the informer: %w", err)
@@ -42,31 +42,31 @@ func (s *session) transform(ctx context.Context) (err error) {
 	_, again := cache.NewInformerName(informerName)
 
 	ctx, cancel := context.WithCancel(ctx)
-	factory := informers.NewSharedInformerFactoryWithOptions(s.watched, 0,
+	factory := informers.NewSharedInformerFactoryWithOptions(s.client, 0,
 		informers.WithNamespace(s.Namespace),
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = label }),
+		informers.WithTweakListOptions(selectOwn),
 		informers.WithTransform(strip),
 		informers.WithInformerName(name))
-	defer factory.Shutdown() // gives the name back, too
+	defer factory.Shutdown() // Also releases the name.
 	defer cancel()
 	lister := factory.Core().V1().ConfigMaps().Lister()
 	factory.StartWithContext(ctx)
 	if err := factory.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
 		return err
 	}
-	whole, err := s.configMaps().Get(ctx, "large", metav1.GetOptions{})
+	whole, err := s.ConfigMaps().Get(ctx, "large", metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading the large ConfigMap: %w", err)
+		return fmt.Errorf("getting the large ConfigMap: %w", err)
 	}
 	cached, err := lister.ConfigMaps(s.Namespace).Get("large")
 	if err != nil {
-		return fmt.Errorf("looking the large ConfigMap up: %w", err)
+		return fmt.Errorf("getting the large ConfigMap from the cache: %w", err)
 	}
 	if cached.Size() >= 1<<10 {
 		return errors.New("the transform left more than 1 kB")
 	}
 	s.Printf("   on the server: %d kB; in memory: less than 1 kB, without data (%d keys) and managedFields (%d entries)\n",
 		whole.Size()>>10, len(cached.Data), len(cached.ManagedFields))
-	s.Printf("   the name can be had twice: %t; its metrics: %s\n", again == nil, strings.Join(figures.of(informerName), ", "))
+	s.Printf("   the name is available twice: %t; its metrics: %s\n", again == nil, strings.Join(metrics.of(informerName), ", "))
 	return nil
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// What workqueue.DefaultTypedControllerRateLimiter is made of (default_rate_limiters.go).
+// The parameters of workqueue.DefaultTypedControllerRateLimiter (default_rate_limiters.go).
 const (
 	baseDelay   = 5 * time.Millisecond
 	maxDelay    = 1000 * time.Second
@@ -17,7 +17,31 @@ const (
 	bucketBurst = 100
 )
 
-// delays lets one item fail n times and returns how long it would wait each time.
+func newLimiter[T comparable]() workqueue.TypedRateLimiter[T] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](baseDelay, maxDelay)
+}
+
+func newQueueWith(limiter workqueue.TypedRateLimiter[cache.ObjectName]) queue {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{})
+}
+
+func (s steps) backOff(context.Context) error {
+	s.Printf("\n3. Rate limiting: the default limiter takes the longer of two delays\n")
+	waits := delays(newLimiter[string](), 20)
+	s.Printf("   for each key, 5 ms doubled with each failure:  %v\n", waits[:6])
+	s.Printf("   at most 1000 s:                                %v\n", waits[16:])
+	var sum time.Duration
+	for _, wait := range waits[:15] {
+		sum += wait
+	}
+	s.Printf("   15 failures in a row take:                     %v\n", sum)
+	burst := bucketDelays(200)
+	s.Printf("   for all keys together, 10 a second after 100:  the 100th %v, the 101st %v, the 200th %v\n",
+		burst[99], burst[100], burst[199])
+	return nil
+}
+
+// delays returns the delays of n failures of one item.
 func delays(limiter workqueue.TypedRateLimiter[string], n int) []time.Duration {
 	waits := make([]time.Duration, n)
 	for i := range waits {
@@ -26,8 +50,7 @@ func delays(limiter workqueue.TypedRateLimiter[string], n int) []time.Duration {
 	return waits
 }
 
-// bucketDelays lets n different items fail at the same moment. The bucket goes by the clock, so the delays
-// are rounded to tenths of a second.
+// bucketDelays returns the delays of n items that fail at the same moment. It rounds, because time passes between them.
 func bucketDelays(n int) []time.Duration {
 	limiter := &workqueue.TypedBucketRateLimiter[int]{Limiter: rate.NewLimiter(bucketRate, bucketBurst)}
 	waits := make([]time.Duration, n)
@@ -37,59 +60,38 @@ func bucketDelays(n int) []time.Duration {
 	return waits
 }
 
-// habit is what a worker does at the end of a pass that went well.
-type habit struct{ forget, done bool }
-
-var habits = []habit{{forget: true, done: true}, {done: true}, {forget: true}, {}}
-
-func (h habit) String() string {
-	return map[habit]string{
-		{true, true}:   "Forget and Done:",
-		{false, true}:  "Done, no Forget:",
-		{true, false}:  "Forget, no Done:",
-		{false, false}: "neither:",
-	}[h]
-}
-
-// consequences are what a habit leaves behind.
-type consequences struct {
-	failures  int           // that the limiter still knows of: an entry in a map, for ever
-	nextDelay time.Duration // of the next failure
-	comesBack bool          // does a worker get the key when it is added again?
-	drains    bool          // does ShutDownWithDrain return?
-}
-
-func (c consequences) String() string {
-	return fmt.Sprintf("failures remembered %d, next back-off %-6v added again it is worked on: %-5t  ShutDownWithDrain returns: %t",
-		c.failures, c.nextDelay.String()+",", c.comesBack, c.drains)
-}
-
-// consequencesOf lets a key fail four times, succeed, and end with this habit.
-func consequencesOf(habit habit) consequences {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay, maxDelay)
-	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{})
-	defer queue.ShutDown()
-	for range 4 {
-		limiter.When(key) // what AddRateLimited does, without the waiting
+func (s steps) forgetAndDone(context.Context) error {
+	s.Printf("\n4. Forget is for the rate limiter, Done is for the queue. A key fails 4 times, then succeeds, and the worker calls:\n")
+	for _, calls := range []struct {
+		name         string
+		forget, done bool
+	}{
+		{"Forget and Done:", true, true}, {"Done, no Forget:", false, true}, {"Forget, no Done:", true, false}, {"neither:", false, false},
+	} {
+		limiter := newLimiter[cache.ObjectName]()
+		queue := newQueueWith(limiter)
+		for range 4 {
+			limiter.When(key) // AddRateLimited calls it too, and then waits.
+		}
+		queue.Add(key)
+		item, _ := queue.Get()
+		if calls.forget {
+			queue.Forget(item)
+		}
+		if calls.done {
+			queue.Done(item)
+		}
+		failures, delay := queue.NumRequeues(item), limiter.When(item)
+		queue.Add(item)
+		queued := queue.Len() == 1
+		s.Printf("   %-22s failures counted %d, next back-off %-6v after an Add it is queued: %-5t  ShutDownWithDrain returns: %t\n",
+			calls.name, failures, delay.String()+",", queued, drains(queue))
 	}
-	queue.Add(key)
-	item, _ := queue.Get()
-	if habit.forget {
-		queue.Forget(item)
-	}
-	if habit.done {
-		queue.Done(item)
-	}
-
-	result := consequences{failures: queue.NumRequeues(item), nextDelay: limiter.When(item)}
-	queue.Add(item)
-	result.comesBack = queue.Len() == 1
-	result.drains = drains(queue, 500*time.Millisecond)
-	return result
+	return nil
 }
 
-// drains says whether ShutDownWithDrain returns, within a time that is ample where it does.
-func drains(queue queue, patience time.Duration) bool {
+// drains reports whether ShutDownWithDrain returns. If it can return, it does so within a much shorter time.
+func drains(queue queue) bool {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
@@ -98,11 +100,11 @@ func drains(queue queue, patience time.Duration) bool {
 	select {
 	case <-returned:
 		return true
-	case <-time.After(patience):
+	case <-time.After(500 * time.Millisecond):
 		for !queue.ShuttingDown() {
-			time.Sleep(time.Millisecond) // the goroutine has not begun
+			time.Sleep(time.Millisecond) // The goroutine has not started.
 		}
-		queue.ShutDown() // lets ShutDownWithDrain return
+		queue.ShutDown() // It makes ShutDownWithDrain return.
 		<-returned
 		return false
 	}

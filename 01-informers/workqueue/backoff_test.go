@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-func TestTheDefaultLimiterIsWhatThisLessonSays(t *testing.T) {
+func TestParametersOfTheDefaultLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(delays(workqueue.DefaultTypedControllerRateLimiter[string](), 20)).To(
-			Equal(delays(workqueue.NewTypedItemExponentialFailureRateLimiter[string](baseDelay, maxDelay), 20)),
-			"one key alone never finds the bucket empty")
+			Equal(delays(newLimiter[string](), 20)),
+			"one key never empties the bucket")
 
 		limiter := workqueue.DefaultTypedControllerRateLimiter[int]()
 		bucket := bucketDelays(200)
@@ -30,17 +30,17 @@ func TestTheDefaultLimiterIsWhatThisLessonSays(t *testing.T) {
 func TestBackOffDoublesFromFiveMillisecondsToAThousandSeconds(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	waits := delays(workqueue.NewTypedItemExponentialFailureRateLimiter[string](baseDelay, maxDelay), 100)
+	waits := delays(newLimiter[string](), 100)
 	for n, wait := range waits[:18] {
 		g.Expect(wait).To(Equal(5*time.Millisecond<<n), "failure %d", n)
 	}
 	g.Expect(waits[18:]).To(HaveEach(1000 * time.Second))
 }
 
-func TestBackOffIsPerKeyAndForgetEndsIt(t *testing.T) {
+func TestBackOffIsPerKeyAndForgetResetsIt(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](baseDelay, maxDelay)
+	limiter := newLimiter[string]()
 	delays(limiter, 4)
 	g.Expect(limiter.NumRequeues("item")).To(Equal(4))
 	g.Expect(limiter.When("another")).To(Equal(5 * time.Millisecond))
@@ -50,8 +50,7 @@ func TestBackOffIsPerKeyAndForgetEndsIt(t *testing.T) {
 	g.Expect(limiter.NumRequeues("another")).To(Equal(1))
 }
 
-// The bucket knows no keys: Forget gives no token back, and a key that waits longer on its own account
-// takes a token all the same.
+// Forget does not return the token. A key whose own delay is longer takes a token too.
 func TestTheBucketIsForAllKeysTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,11 +66,10 @@ func TestTheBucketIsForAllKeysTogether(t *testing.T) {
 		}
 		g.Expect(bucket.NumRequeues("any")).To(BeZero())
 		time.Sleep(time.Second)
-		g.Expect(bucket.When("any")).To(BeZero(), "a second later there are tokens again")
+		g.Expect(bucket.When("any")).To(BeZero(), "after a second there are tokens again")
 	})
 }
 
-// Three others come with the library.
 func TestOtherLimiters(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -83,11 +81,11 @@ func TestOtherLimiters(t *testing.T) {
 			workqueue.NewTypedItemFastSlowRateLimiter[string](ms, time.Minute, 3),
 			[]time.Duration{ms, ms, ms, time.Minute, time.Minute},
 		},
-		"never longer than": {
+		"exponential up to a maximum": {
 			workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[string](ms, maxDelay), 4*ms),
 			[]time.Duration{ms, 2 * ms, 4 * ms, 4 * ms, 4 * ms},
 		},
-		"per item only, from 1 ms": {
+		"exponential from 1 ms, without a bucket": {
 			workqueue.DefaultTypedItemBasedRateLimiter[string](),
 			[]time.Duration{ms, 2 * ms, 4 * ms, 8 * ms, 16 * ms},
 		},
@@ -100,53 +98,31 @@ func TestOtherLimiters(t *testing.T) {
 	}
 }
 
-// As in Kubernetes' own Deployment controller: 15 retries. With the default limiter a key is given up after
-// not quite three minutes.
+// Kubernetes' Deployment controller has this number of retries.
 func TestFifteenRetriesTakeLessThanThreeMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		start, passes := time.Now(), 0
-		var given time.Duration
+		start, reconciliations := time.Now(), 0
+		var dropped time.Duration
 		loop := &loop{
-			queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-				workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
-				workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "foo"}),
-			reconcile:  pass(func(cache.ObjectName) error { passes++; return errNotYet }),
+			queue:      newQueueWith(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()),
+			reconcile:  withoutContext(func(cache.ObjectName) error { reconciliations++; return errNotYet }),
 			maxRetries: 15,
 		}
-		loop.giveUp = func(_ cache.ObjectName, err error) {
+		loop.dropped = func(_ cache.ObjectName, err error) {
 			g.Expect(err).To(MatchError(errNotYet))
-			given = time.Since(start)
+			dropped = time.Since(start)
 			loop.queue.ShutDown()
 		}
 		loop.queue.Add(key)
 		loop.run(t.Context(), 1)
-		g.Expect(passes).To(Equal(16))
-		g.Expect(given).To(Equal(163835 * time.Millisecond))
+		g.Expect(reconciliations).To(Equal(16))
+		g.Expect(dropped).To(Equal(163835 * time.Millisecond))
 	})
 }
 
-func TestForgetAndDone(t *testing.T) {
-	t.Parallel()
-	tests := map[habit]consequences{
-		{forget: true, done: true}: {failures: 0, nextDelay: 5 * time.Millisecond, comesBack: true, drains: true},
-		{done: true}:               {failures: 4, nextDelay: 80 * time.Millisecond, comesBack: true, drains: true},
-		{forget: true}:             {failures: 0, nextDelay: 5 * time.Millisecond, comesBack: false, drains: false},
-		{}:                         {failures: 4, nextDelay: 80 * time.Millisecond, comesBack: false, drains: false},
-	}
-	for habit, want := range tests {
-		t.Run(habit.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				NewWithT(t).Expect(consequencesOf(habit)).To(Equal(want))
-			})
-		})
-	}
-}
-
-// Forget is no cancel.
-func TestForgetLeavesAKeyThatWaitsForItsTime(t *testing.T) {
+func TestForgetDoesNotCancelADelayedAdd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -160,20 +136,7 @@ func TestForgetLeavesAKeyThatWaitsForItsTime(t *testing.T) {
 	})
 }
 
-func TestAddRateLimitedIsForFailuresOnly(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	failures, next := handlerAddsRateLimited(5)
-	g.Expect(failures).To(Equal(5))
-	g.Expect(next).To(Equal(160 * time.Millisecond))
-}
-
-func TestForgetBeforeAddRateLimitedIsAHotLoop(t *testing.T) {
-	t.Parallel()
-	NewWithT(t).Expect(forgetThenFail(100)).To(HaveEach(5 * time.Millisecond))
-}
-
-// AddRateLimited before Done is right: what waits for its time is not dirty, and what is dirty waits for Done.
+// A delayed key is in neither set of the queue. Once the delay has expired during the processing, the key is dirty.
 func TestAddRateLimitedBeforeDoneLosesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +146,7 @@ func TestAddRateLimitedBeforeDoneLosesNothing(t *testing.T) {
 		queue.Add(key)
 		item := take(g, queue)
 		queue.AddRateLimited(item)
-		time.Sleep(time.Minute) // its time comes while it is still worked on
+		time.Sleep(time.Minute) // The delay expires.
 		synctest.Wait()
 		g.Expect(queue.Len()).To(BeZero())
 		queue.Done(item)

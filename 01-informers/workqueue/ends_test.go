@@ -11,24 +11,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func newDelaying() workqueue.TypedDelayingInterface[string] {
-	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{})
-}
-
-func TestAddAfter(t *testing.T) {
-	t.Parallel()
-	want := [][]string{{"now", "early", "late"}, {"item"}, {"item", "item"}}
-	for i, story := range delayStories {
-		t.Run(story.says, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				NewWithT(t).Expect(play(story)).To(Equal(want[i]))
-			})
-		})
-	}
-}
-
-// Of two times for one item the earlier counts, in whichever order they are said.
 func TestTheEarlierOfTwoTimesCounts(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]time.Duration{{time.Minute, time.Hour}, {time.Hour, time.Minute}} {
@@ -47,33 +29,20 @@ func TestTheEarlierOfTwoTimesCounts(t *testing.T) {
 	}
 }
 
-// Without synctest a test sets the queue's clock itself. Step must come after the queue waits on the clock.
-func TestTheClockCanBeATestsOwn(t *testing.T) {
+// Without synctest, a test passes a fake clock. It calls Step once the queue waits on the clock.
+func TestQueueWithAFakeClock(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	fake := clocktesting.NewFakeClock(time.Unix(0, 0))
 	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: fake})
 	defer queue.ShutDown()
 	queue.AddAfter("item", time.Hour)
-	g.Eventually(fake.Waiters).Should(Equal(2), "the queue's heartbeat, and the item's time")
+	g.Eventually(fake.Waiters).Should(Equal(2), "the heartbeat of the queue, and the item")
 	fake.Step(time.Hour)
 	g.Eventually(queue.Len).Should(Equal(1))
 }
 
-func TestShutdownLines(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		NewWithT(t).Expect(shutdownLines()).To(Equal([]string{
-			"ShutDown:          returns at once; 2 keys wait and are still worked on: 2 passes",
-			"ShutDownWithDrain: while a worker has a key it has returned: false",
-			"                   after Done it has returned: true",
-			"                   where no worker has a key it returns at once, and leaves 2 waiting:",
-			"                   so wait for the workers too, not only for the queue",
-		}))
-	})
-}
-
-func TestWhatWaitsForItsTimeIsLostAtTheEnd(t *testing.T) {
+func TestShutdownLosesDelayedItems(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(workqueue.TypedDelayingInterface[string]){
 		"ShutDown":          workqueue.TypedDelayingInterface[string].ShutDown,
@@ -97,53 +66,52 @@ func TestWhatWaitsForItsTimeIsLostAtTheEnd(t *testing.T) {
 	}
 }
 
-// heart is a clock whose tickers beat when the test says so.
-type heart struct {
+// manualClock is a clock whose tickers tick when the test sends a time.
+type manualClock struct {
 	clock.RealClock
-	beat chan time.Time
+	tick chan time.Time
 }
 
 // NewTicker implements clock.WithTicker.
-func (h heart) NewTicker(time.Duration) clock.Ticker { return h }
+func (c manualClock) NewTicker(time.Duration) clock.Ticker { return c }
 
 // C implements clock.Ticker.
-func (h heart) C() <-chan time.Time { return h.beat }
+func (c manualClock) C() <-chan time.Time { return c.tick }
 
 // Stop implements clock.Ticker.
-func (h heart) Stop() {}
+func (c manualClock) Stop() {}
 
-// The goroutine behind AddAfter waits, among others, for its heartbeat every 10 s. Does it still?
-func (h heart) isHeard() bool {
+// isWaitedFor sends a tick. It reports whether the goroutine of AddAfter, which has a heartbeat of 10 s, received it.
+func (c manualClock) isWaitedFor() bool {
 	synctest.Wait()
 	select {
-	case h.beat <- time.Now():
+	case c.tick <- time.Now():
 		return true
 	default:
 		return false
 	}
 }
 
-func TestOnlyShutDownEndsTheGoroutineOfAddAfterAtOnce(t *testing.T) {
+func TestShutDownWithDrainEndsTheGoroutineOfAddAfterLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		drained := heart{beat: make(chan time.Time)}
+		drained := manualClock{tick: make(chan time.Time)}
 		queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: drained})
 		synctest.Wait()
 		queue.ShutDownWithDrain()
-		g.Expect(drained.isHeard()).To(BeTrue(), "it does not know yet")
-		g.Expect(drained.isHeard()).To(BeFalse(), "after one more beat it does")
+		g.Expect(drained.isWaitedFor()).To(BeTrue(), "the goroutine still runs")
+		g.Expect(drained.isWaitedFor()).To(BeFalse(), "it ends with the next heartbeat")
 
-		ended := heart{beat: make(chan time.Time)}
+		ended := manualClock{tick: make(chan time.Time)}
 		queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: ended})
-		g.Expect(ended.isHeard()).To(BeTrue())
+		g.Expect(ended.isWaitedFor()).To(BeTrue())
 		queue.ShutDown()
-		g.Expect(ended.isHeard()).To(BeFalse())
+		g.Expect(ended.isWaitedFor()).To(BeFalse())
 	})
 }
 
-// Marked before the end is marked.
-func TestAKeyAddedWhileItIsWorkedOnIsStillWorkedOnAfterShutDown(t *testing.T) {
+func TestADirtyKeyIsStillProcessedAfterShutDown(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	queue := workqueue.NewTyped[string]()
@@ -161,7 +129,7 @@ func TestShutDownEndsADrainThatHangs(t *testing.T) {
 		g := NewWithT(t)
 		queue := workqueue.NewTyped[string]()
 		queue.Add("a")
-		take(g, queue) // and no Done
+		take(g, queue) // without Done
 		drained := make(chan struct{})
 		go func() {
 			defer close(drained)
@@ -175,7 +143,7 @@ func TestShutDownEndsADrainThatHangs(t *testing.T) {
 	})
 }
 
-func TestEveryWorkerHearsOfTheEnd(t *testing.T) {
+func TestShutDownEndsGetForAllWorkers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

@@ -16,118 +16,130 @@ const (
 	objects = 100
 )
 
-// event says that an object's number was changed by so much.
+// event reports a change of an object's number.
 type event struct {
 	key cache.ObjectName
 	by  int
 }
 
-// numbers are what is wanted, or what is there: one for each object.
-type numbers map[cache.ObjectName]int
+// state has a number for each object.
+type state map[cache.ObjectName]int
 
-// right is how many objects are as they are wanted.
-func (actual numbers) right(wanted numbers) (right int) {
-	for key, want := range wanted {
+// matches returns the number of objects in their desired state.
+func (actual state) matches(desired state) (number int) {
+	for key, want := range desired {
 		if actual[key] == want {
-			right++
+			number++
 		}
 	}
-	return right
+	return number
 }
 
-// apply believes an event.
-func (actual numbers) apply(event event) { actual[event.key] += event.by }
+func (actual state) apply(event event) { actual[event.key] += event.by }
 
-// outcome compares a handler that believes events with a loop that looks.
-type outcome struct {
-	lost, twice                     int
-	edgeRight, edgeRightAfterList   int
-	levelRight, levelRightAfterList int
-	levelPasses                     int
+// comparison has the number of objects in their desired state with each design, before and after a list.
+type comparison struct {
+	lost, duplicated      int
+	edge, edgeAfterList   int
+	level, levelAfterList int
+	reconciliations       int
 }
 
-// edgeAndLevel changes objects at random, garbles the events, and plays them to both. The same seed gives
-// the same events.
-func edgeAndLevel(ctx context.Context, seed uint64) (outcome, error) {
+func (s steps) levelTriggered(ctx context.Context) error {
+	s.Printf("\n10. %d changes of %d objects, with lost events, duplicates, and a random order\n", changes, objects)
+	result, err := compare(ctx, 1)
+	if err != nil {
+		return fmt.Errorf("reconciling: %w", err)
+	}
+	s.Printf("   events: %d, lost: %d, duplicated: %d\n", changes, result.lost, result.duplicated)
+	s.Printf("   a handler that applies each event:             %3d of %d objects are in the desired state\n", result.edge, objects)
+	s.Printf("   a reconciler that gets keys:                   %3d of %d, after %d reconciliations\n", result.level, objects, result.reconciliations)
+	s.Printf("   then every key once more, as after a list:     %3d of %d; the handler of events still %d\n",
+		result.levelAfterList, objects, result.edgeAfterList)
+	return nil
+}
+
+// compare gives the same events, with faults, to an edge-triggered handler and to a level-triggered loop. A seed stands
+// for the same events in every run.
+func compare(ctx context.Context, seed uint64) (result comparison, err error) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	wanted, told := changeAtRandom(random)
-	told, result := garble(random, told)
+	desired, events := changeAtRandom(random)
+	events, result = injectFaults(random, events)
 
-	edge := numbers{}
-	for _, event := range told {
+	edge := state{}
+	for _, event := range events {
 		edge.apply(event)
 	}
-	result.edgeRight = edge.right(wanted)
+	result.edge = edge.matches(desired)
 
-	level := numbers{}
-	keys := make([]cache.ObjectName, len(told))
-	for i, event := range told {
+	level := state{}
+	keys := make([]cache.ObjectName, len(events))
+	for i, event := range events {
 		keys[i] = event.key
 	}
-	var err error
-	if result.levelPasses, err = converge(ctx, wanted, level, keys); err != nil {
+	if result.reconciliations, err = reconcileAll(ctx, desired, level, keys); err != nil {
 		return result, err
 	}
-	result.levelRight = level.right(wanted)
+	result.level = level.matches(desired)
 
-	// A list, as after a gap or a restart: every object that there is, once more, and nothing has changed.
-	for key := range wanted {
+	// A list, after a gap or a restart, notifies of each object once more, without a change.
+	for key := range desired {
 		edge.apply(event{key, 0})
 	}
-	if _, err := converge(ctx, wanted, level, slices.Collect(maps.Keys(wanted))); err != nil {
+	if _, err := reconcileAll(ctx, desired, level, slices.Collect(maps.Keys(desired))); err != nil {
 		return result, err
 	}
-	result.edgeRightAfterList, result.levelRightAfterList = edge.right(wanted), level.right(wanted)
+	result.edgeAfterList, result.levelAfterList = edge.matches(desired), level.matches(desired)
 	return result, nil
 }
 
-// changeAtRandom returns what is wanted after all changes, and the events as they should be told. Every
-// object is changed at least once.
-func changeAtRandom(random *rand.Rand) (numbers, []event) {
-	wanted, told := numbers{}, []event{}
+// changeAtRandom returns the desired state after all changes, and an event for each change. Every object changes at
+// least once.
+func changeAtRandom(random *rand.Rand) (state, []event) {
+	desired, events := state{}, []event{}
 	for i := range changes {
 		object := i
 		if i >= objects {
 			object = random.IntN(objects)
 		}
 		key, by := cache.NewObjectName("shop", fmt.Sprintf("object-%d", object)), 1+random.IntN(9)
-		wanted[key] += by
-		told = append(told, event{key, by})
+		desired[key] += by
+		events = append(events, event{key, by})
 	}
-	return wanted, told
+	return desired, events
 }
 
-// garble loses a third of the events, tells a fifth of the rest twice, and changes their order.
-func garble(random *rand.Rand, told []event) (garbled []event, result outcome) {
-	for _, event := range told {
+// injectFaults drops a third of the events, duplicates a fifth of the rest, and changes their order.
+func injectFaults(random *rand.Rand, events []event) (faulty []event, result comparison) {
+	for _, event := range events {
 		if random.IntN(3) == 0 {
 			result.lost++
 			continue
 		}
-		garbled = append(garbled, event)
+		faulty = append(faulty, event)
 		if random.IntN(5) == 0 {
-			garbled = append(garbled, event)
-			result.twice++
+			faulty = append(faulty, event)
+			result.duplicated++
 		}
 	}
-	random.Shuffle(len(garbled), func(i, j int) { garbled[i], garbled[j] = garbled[j], garbled[i] })
-	return garbled, result
+	random.Shuffle(len(faulty), func(i, j int) { faulty[i], faulty[j] = faulty[j], faulty[i] })
+	return faulty, result
 }
 
-// converge adds the keys and works until none waits. A pass looks at what is wanted, not at what happened.
-func converge(ctx context.Context, wanted, actual numbers, keys []cache.ObjectName) (passes int, err error) {
+// reconcileAll adds the keys and runs the loop until the queue is empty. Each reconciliation reads the desired state.
+func reconcileAll(ctx context.Context, desired, actual state, keys []cache.ObjectName) (reconciliations int, err error) {
 	var lock sync.Mutex
 	loop := &loop{queue: newQueue(), reconcile: func(_ context.Context, key cache.ObjectName) error {
 		lock.Lock()
 		defer lock.Unlock()
-		passes++
-		actual[key] = wanted[key]
+		reconciliations++
+		actual[key] = desired[key]
 		return nil
 	}}
 	for _, key := range keys {
 		loop.queue.Add(key)
 	}
-	loop.queue.ShutDown() // what waits is still worked on
+	loop.queue.ShutDown()
 	loop.run(ctx, 4)
-	return passes, ctx.Err()
+	return reconciliations, ctx.Err()
 }

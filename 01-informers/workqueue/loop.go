@@ -14,16 +14,16 @@ import (
 // loop is the classic loop of a controller.
 type loop struct {
 	queue queue
-	// reconcile brings the world to what the object of this key says now. It is told no event.
+	// reconcile brings the actual state in line with the object of this key. Its argument does not say what happened.
 	reconcile func(context.Context, cache.ObjectName) error
-	// maxRetries is how often a key that fails is tried again before giveUp.
+	// maxRetries is the number of retries of a key that fails, before it is dropped.
 	maxRetries int
-	// giveUp is told of a key that failed too often. The next event for that key starts from zero.
-	giveUp func(cache.ObjectName, error)
+	// dropped reports a key that failed too often. Its failures are not counted any more.
+	dropped func(cache.ObjectName, error)
 }
 
-// run works with so many workers until ctx ends or the queue is shut down, and returns when every pass is
-// over.
+// run starts the workers. It returns after ctx has ended or the queue was shut down, and all reconciliations have
+// returned.
 func (l *loop) run(ctx context.Context, workers int) {
 	stop := context.AfterFunc(ctx, l.queue.ShutDown)
 	defer stop()
@@ -37,47 +37,47 @@ func (l *loop) run(ctx context.Context, workers int) {
 	wg.Wait()
 }
 
-// next makes one pass. It returns false when there will be no more.
+// next reconciles the next key. It returns false if the queue is shut down and empty.
 func (l *loop) next(ctx context.Context) bool {
-	// 1. Get: from here on the key is this worker's. Whoever adds it now marks it for another pass.
+	// 1. Get: until Done, no other worker gets this key. An Add before Done triggers another reconciliation.
 	key, shutdown := l.queue.Get()
 	if shutdown {
 		return false
 	}
-	// 2. Done, whatever comes: a key without Done is never worked on again.
+	// 2. Done, even after a panic: without it the key is never processed again.
 	defer l.queue.Done(key)
-	// 3. After the end, what still waits is left: the first list of the next run brings every key again.
+	// 3. After the end, waiting keys are skipped: the first list of the next process adds all keys again.
 	if ctx.Err() != nil {
 		return true
 	}
 	err := l.reconcile(ctx, key)
 	switch {
-	// 4. It went well: the failures of the past no longer count.
+	// 4. Success: reset the failures of the key.
 	case err == nil:
 		l.queue.Forget(key)
-	// 5. It failed: again, later. The limiter counts.
+	// 5. Failure: retry later. The rate limiter counts the failures.
 	case l.queue.NumRequeues(key) < l.maxRetries:
 		l.queue.AddRateLimited(key)
-	// 6. It failed too often: let go, and say so. Without Forget the next event would meet a full count.
+	// 6. Too many failures: drop the key and report it. Forget gives the next event all retries.
 	default:
 		l.queue.Forget(key)
-		l.giveUp(key, err)
+		l.dropped(key, err)
 	}
 	return true
 }
 
-// newQueue is a queue whose back-off suits a lesson.
+// newQueue returns a queue with a short back-off.
 func newQueue() queue {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](time.Millisecond, 20*time.Millisecond),
 		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "lesson"})
 }
 
-// errNotYet is what a pass of this lesson fails with.
 var errNotYet = errors.New("not yet")
 
-// runLoop lets keys fail a number of times and says what became of each.
-func runLoop(ctx context.Context) ([]string, error) {
+// loop reconciles three keys, which fail a different number of times.
+func (s steps) loop(ctx context.Context) error {
+	s.Printf("\n9. The loop: 4 workers, at most 5 retries\n")
 	failures := []struct {
 		key   cache.ObjectName
 		times int
@@ -87,25 +87,25 @@ func runLoop(ctx context.Context) ([]string, error) {
 		{cache.NewObjectName("shop", "hopeless"), 1000},
 	}
 	var lock sync.Mutex
-	passes, givenUp := map[cache.ObjectName]int{}, map[cache.ObjectName]bool{}
+	reconciled, dropped := map[cache.ObjectName]int{}, map[cache.ObjectName]bool{}
 	settled := make(chan struct{}, len(failures))
 	loop := &loop{queue: newQueue(), maxRetries: 5}
 	loop.reconcile = func(_ context.Context, key cache.ObjectName) error {
 		lock.Lock()
 		defer lock.Unlock()
-		passes[key]++
+		reconciled[key]++
 		for _, failure := range failures {
-			if failure.key == key && passes[key] <= failure.times {
+			if failure.key == key && reconciled[key] <= failure.times {
 				return errNotYet
 			}
 		}
 		settled <- struct{}{}
 		return nil
 	}
-	loop.giveUp = func(key cache.ObjectName, _ error) {
+	loop.dropped = func(key cache.ObjectName, _ error) {
 		lock.Lock()
 		defer lock.Unlock()
-		givenUp[key] = true
+		dropped[key] = true
 		settled <- struct{}{}
 	}
 
@@ -125,12 +125,11 @@ func runLoop(ctx context.Context) ([]string, error) {
 	}()
 	loop.run(ctx, 4)
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return fmt.Errorf("running the loop: %w", err)
 	}
-	outcomes := make([]string, len(failures))
-	for i, failure := range failures {
-		outcomes[i] = fmt.Sprintf("%-14s passes: %d, given up: %-5t failures remembered: %d",
-			failure.key, passes[failure.key], givenUp[failure.key], loop.queue.NumRequeues(failure.key))
+	for _, failure := range failures {
+		s.Printf("   %-14s reconciliations: %d, dropped: %-5t failures counted: %d\n",
+			failure.key, reconciled[failure.key], dropped[failure.key], loop.queue.NumRequeues(failure.key))
 	}
-	return outcomes, nil
+	return nil
 }

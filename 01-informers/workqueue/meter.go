@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"sync"
@@ -9,8 +10,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// The names under which component-base (metrics/prometheus/workqueue) publishes a queue's metrics; each has
-// the label name, with the name of the queue. controller-runtime uses the same names, with more labels.
+// The names of the metrics in component-base (metrics/prometheus/workqueue). Each metric has the label name, with the
+// name of the queue. controller-runtime has the same names, with more labels.
 const (
 	depth          = "workqueue_depth"
 	adds           = "workqueue_adds_total"
@@ -21,8 +22,8 @@ const (
 	retries        = "workqueue_retries_total"
 )
 
-// meter is a MetricsProvider that keeps numbers. A program of yours imports component-base for its
-// effect, or registers a provider for its own registry with workqueue.SetProvider, before it makes a queue.
+// meter is a MetricsProvider for one queue. Before a program makes its queues, it imports component-base for its side
+// effect, or calls workqueue.SetProvider with a provider for its own registry.
 type meter struct {
 	lock    sync.Mutex
 	metrics map[string]*metric
@@ -32,7 +33,7 @@ var _ workqueue.MetricsProvider = &meter{}
 
 func newMeter() *meter { return &meter{metrics: map[string]*metric{}} }
 
-// metric is all kinds of metric at once.
+// metric implements all types of metrics.
 type metric struct {
 	lock         *sync.Mutex
 	value        float64
@@ -74,7 +75,7 @@ func (m *meter) add(name string) *metric {
 	return metric
 }
 
-// value of a metric; 0 where there is none.
+// value returns the value of a metric, or 0.
 func (m *meter) value(name string) float64 {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -84,7 +85,7 @@ func (m *meter) value(name string) float64 {
 	return 0
 }
 
-// observations of a histogram; 0 where there is none.
+// observations returns the number of observations of a histogram, or 0.
 func (m *meter) observations(name string) int {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -94,19 +95,19 @@ func (m *meter) observations(name string) int {
 	return 0
 }
 
-// lines tell of every metric that there is.
+// lines returns a line for each metric of the queue.
 func (m *meter) lines() []string {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	var lines []string
 	for _, known := range []struct{ name, means string }{
-		{adds, "keys that went in; what was coalesced is not counted"},
-		{depth, "keys that wait now"},
+		{adds, "keys added, without those that were coalesced"},
+		{depth, "keys that wait"},
 		{retries, "calls of AddAfter and AddRateLimited"},
 		{latency, "observations: one for each Get"},
 		{workDuration, "observations: one for each Done"},
-		{unfinishedWork, "seconds, of all keys that are worked on now; set every 0.5 s"},
-		{longestRunning, "seconds, of the key that takes longest; set every 0.5 s"},
+		{unfinishedWork, "seconds, of all keys being processed; set every 0.5 s"},
+		{longestRunning, "seconds, of the longest processing; set every 0.5 s"},
 	} {
 		metric := m.metrics[known.name]
 		if metric == nil {
@@ -127,7 +128,7 @@ func (m *meter) lines() []string {
 // NewDepthMetric and those that follow implement workqueue.MetricsProvider.
 func (m *meter) NewDepthMetric(string) workqueue.GaugeMetric { return m.add(depth) }
 
-// NewAddsMetric makes the counter of keys that went in.
+// NewAddsMetric makes the counter of added keys.
 func (m *meter) NewAddsMetric(string) workqueue.CounterMetric { return m.add(adds) }
 
 // NewLatencyMetric makes the histogram of the time from Add to Get.
@@ -136,20 +137,32 @@ func (m *meter) NewLatencyMetric(string) workqueue.HistogramMetric { return m.ad
 // NewWorkDurationMetric makes the histogram of the time from Get to Done.
 func (m *meter) NewWorkDurationMetric(string) workqueue.HistogramMetric { return m.add(workDuration) }
 
-// NewUnfinishedWorkSecondsMetric makes the gauge of work that has begun.
+// NewUnfinishedWorkSecondsMetric makes the gauge of the time of all keys being processed.
 func (m *meter) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return m.add(unfinishedWork)
 }
 
-// NewLongestRunningProcessorSecondsMetric makes the gauge of the pass that takes longest.
+// NewLongestRunningProcessorSecondsMetric makes the gauge of the longest processing.
 func (m *meter) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return m.add(longestRunning)
 }
 
-// NewRetriesMetric makes the counter of delayed adds.
+// NewRetriesMetric makes the counter of AddAfter and AddRateLimited.
 func (m *meter) NewRetriesMetric(string) workqueue.CounterMetric { return m.add(retries) }
 
-// useQueue gives a queue of this name something to count.
+func (s steps) metrics(context.Context) error {
+	s.Printf("\n8. Metrics: two keys added, one again while it waited; one failed and was added after a delay, one is being processed\n")
+	named, unnamed := newMeter(), newMeter()
+	useQueue("foo", named)
+	useQueue("", unnamed)
+	for _, line := range named.lines() {
+		s.Printf("   %s\n", line)
+	}
+	s.Printf("   a queue without a name: %d metrics\n", len(unnamed.lines()))
+	return nil
+}
+
+// useQueue changes every metric of a queue.
 func useQueue(name string, meter *meter) {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Millisecond, time.Millisecond),
@@ -157,13 +170,12 @@ func useQueue(name string, meter *meter) {
 	defer queue.ShutDown()
 	queue.Add("a")
 	queue.Add("b")
-	queue.Add("b") // waits already
+	queue.Add("b")
 	a, _ := queue.Get()
-	b, _ := queue.Get()
-	queue.AddRateLimited(a) // it failed
+	_, _ = queue.Get() // without Done
+	queue.AddRateLimited(a)
 	queue.Done(a)
 	for queue.Len() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	_ = b // is being worked on
 }

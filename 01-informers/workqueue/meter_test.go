@@ -9,10 +9,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/metrics" // for its names of metrics, which are Kubernetes' own
+	"sigs.k8s.io/controller-runtime/pkg/metrics" // for the names of the metrics, which are those of Kubernetes
 )
 
-// measured is a queue whose items fail with a back-off of one second.
+// measured returns a queue with a back-off of one second.
 func measured(name string, provider workqueue.MetricsProvider) workqueue.TypedRateLimitingInterface[string] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Second),
@@ -29,17 +29,7 @@ func TestTheNamesOfTheMetrics(t *testing.T) {
 	}))
 }
 
-func TestAQueueWithoutANameHasNoMetrics(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	named, unnamed := newMeter(), newMeter()
-	measured("foo", named).ShutDown()
-	measured("", unnamed).ShutDown()
-	g.Expect(named.lines()).To(HaveLen(7))
-	g.Expect(unnamed.lines()).To(BeEmpty())
-}
-
-func TestDepthAndAddsCountWhatWasNotCoalesced(t *testing.T) {
+func TestDepthAndAddsDoNotCountCoalescedAdds(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	meter := newMeter()
@@ -52,19 +42,19 @@ func TestDepthAndAddsCountWhatWasNotCoalesced(t *testing.T) {
 	g.Expect(meter.value(depth)).To(BeEquivalentTo(1))
 
 	item := take(g, queue)
-	g.Expect(meter.value(depth)).To(BeZero(), "what is worked on does not wait")
+	g.Expect(meter.value(depth)).To(BeZero(), "a key being processed does not wait")
 	for range 100 {
 		queue.Add(item)
 	}
 	g.Expect(meter.value(adds)).To(BeEquivalentTo(2))
-	g.Expect(meter.value(depth)).To(BeEquivalentTo(1), "counted although Len is still 0: it waits for Done")
+	g.Expect(meter.value(depth)).To(BeEquivalentTo(1), "a dirty key is counted, although Len is 0")
 	g.Expect(queue.Len()).To(BeZero())
 	queue.Done(item)
 	take(g, queue)
 	g.Expect(meter.value(depth)).To(BeZero())
 }
 
-func TestHowLongKeysWaitAndPassesTake(t *testing.T) {
+func TestDurationsOfWaitingAndProcessing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -83,8 +73,8 @@ func TestHowLongKeysWaitAndPassesTake(t *testing.T) {
 	})
 }
 
-// A pass that never ends is in no histogram. These two show it.
-func TestAPassThatHangsIsSeenInUnfinishedWork(t *testing.T) {
+// The histograms do not have a reconciliation that never returns. These two gauges do.
+func TestUnfinishedWorkShowsAHangingReconciliation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -104,7 +94,7 @@ func TestAPassThatHangsIsSeenInUnfinishedWork(t *testing.T) {
 	})
 }
 
-// Not only failures: a controller that looks again every minute by AddAfter retries every minute.
+// A controller that reconciles every minute with AddAfter has a retry every minute, without a failure.
 func TestRetriesCountEveryAddAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +107,7 @@ func TestRetriesCountEveryAddAfter(t *testing.T) {
 		queue.AddAfter("at once", 0)
 		queue.Add("an event")
 		g.Expect(meter.value(retries)).To(BeEquivalentTo(3))
-		g.Expect(meter.value(adds)).To(BeEquivalentTo(2), "what waits for its time is not in the queue")
+		g.Expect(meter.value(adds)).To(BeEquivalentTo(2), "a delayed key is not in the queue")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		g.Expect(meter.value(adds)).To(BeEquivalentTo(4))
@@ -125,8 +115,8 @@ func TestRetriesCountEveryAddAfter(t *testing.T) {
 	})
 }
 
-// The global provider is for a whole program, and it is set once: before the first queue is made. So the
-// test is a program: it runs itself once more, with this in the environment.
+// The provider of a process can be set once, before the first queue is made. So the test runs its own binary as another
+// process, with this environment variable.
 const providerEnv = "WORKQUEUE_TEST_PROVIDER"
 
 func TestSetProviderIsForQueuesThatAreMadeLater(t *testing.T) {
@@ -146,11 +136,11 @@ func TestSetProviderIsForQueuesThatAreMadeLater(t *testing.T) {
 	workqueue.SetProvider(first)
 	workqueue.SetProvider(second)
 	early.Add("a")
-	g.Expect(first.lines()).To(BeEmpty(), "a queue keeps the metrics that it was made with")
+	g.Expect(first.lines()).To(BeEmpty(), "a queue keeps its provider")
 
 	late := measured("late", nil)
 	defer late.ShutDown()
 	late.Add("a")
 	g.Expect(first.value(adds)).To(BeEquivalentTo(1))
-	g.Expect(second.lines()).To(BeEmpty(), "only the first call counts")
+	g.Expect(second.lines()).To(BeEmpty(), "the second call has no effect")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,19 +10,40 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// pointersAsKeys adds an object twice, each time as it was read. Two pointers are two keys, whatever they
-// point to: nothing is coalesced, and two workers have one object at once.
-func pointersAsKeys() (waiting int) {
-	queue := workqueue.NewTyped[*corev1.Pod]()
-	defer queue.ShutDown()
+func (s steps) mistakes(context.Context) error {
+	s.Printf("\n5. Other mistakes\n")
+
+	// Two pointers are two keys, even to equal objects: the queue does not coalesce them, and two workers process the same
+	// object at the same time.
+	pointers := workqueue.NewTyped[*corev1.Pod]()
+	defer pointers.ShutDown()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	queue.Add(pod.DeepCopy())
-	queue.Add(pod.DeepCopy())
-	return queue.Len()
+	pointers.Add(pod.DeepCopy())
+	pointers.Add(pod.DeepCopy())
+	s.Printf("   a pointer as the key: two Adds of an object that was read twice: %d waiting\n", pointers.Len())
+
+	s.Printf("   Done called twice after one Get: workers with that key:          %d\n", doneTwice())
+
+	limiter := newLimiter[cache.ObjectName]()
+	queue := newQueueWith(limiter)
+	defer queue.ShutDown()
+	for range 5 {
+		queue.AddRateLimited(key)
+	}
+	s.Printf("   AddRateLimited in an event handler: 5 events count as failures:  %d, the first real failure waits %v\n",
+		queue.NumRequeues(key), limiter.When(key))
+
+	waits := make([]time.Duration, 4)
+	for i := range waits {
+		limiter.Forget(key)
+		waits[i] = limiter.When(key)
+	}
+	s.Printf("   Forget before each AddRateLimited: the delays of failures:       %v\n", waits)
+	return nil
 }
 
-// doneTwice says Done once too often, for a key that waits again by then. Done puts a dirty key into the
-// queue without asking whether it is there (queue.go, Done), so it is there twice.
+// doneTwice calls Done twice for a key that is dirty. Each Done appends it to the queue (queue.go, Done). It returns how
+// many workers get the key without a Done between them.
 func doneTwice() (workers int) {
 	queue := workqueue.NewTyped[cache.ObjectName]()
 	queue.Add(key)
@@ -34,29 +56,6 @@ func doneTwice() (workers int) {
 		if _, shutdown := queue.Get(); shutdown {
 			return workers
 		}
-		workers++ // and none of them has said Done
+		workers++
 	}
-}
-
-// handlerAddsRateLimited lets a handler add a healthy key so many times as if it had failed.
-func handlerAddsRateLimited(events int) (failures int, next time.Duration) {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay, maxDelay)
-	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{})
-	defer queue.ShutDown()
-	for range events {
-		queue.AddRateLimited(key)
-	}
-	return queue.NumRequeues(key), limiter.When(key)
-}
-
-// forgetThenFail is a worker that says Forget after every pass, good or bad: what fails is tried again
-// every 5 ms, for ever.
-func forgetThenFail(failures int) []time.Duration {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](baseDelay, maxDelay)
-	waits := make([]time.Duration, failures)
-	for i := range waits {
-		limiter.Forget(key)
-		waits[i] = limiter.When(key)
-	}
-	return waits
 }

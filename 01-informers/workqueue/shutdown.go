@@ -1,28 +1,24 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"time"
-
-	"k8s.io/client-go/util/workqueue"
 )
 
-// shutdownLines are what can be seen of a queue's end. After ShutDownWithDrain it is ended once more, by
-// ShutDown: only that ends the goroutine of AddAfter at once (delaying_queue.go, ShutDown). Otherwise it
-// notices within 10 s.
-func shutdownLines() []string {
-	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-
-	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{})
+// shutdown calls ShutDown after ShutDownWithDrain: without it the goroutine of AddAfter goes on for up to 10 s
+// (delaying_queue.go, ShutDown).
+func (s steps) shutdown(context.Context) error {
+	s.Printf("\n7. Shutdown. With both methods the workers empty the queue, and new keys are not added.\n")
+	queue := newDelaying()
 	queue.Add("a")
 	queue.Add("b")
-	queue.AddAfter("waits for its time", time.Hour)
+	queue.AddAfter("delayed", time.Hour)
 	queue.ShutDown()
 	queue.Add("too late")
-	say("ShutDown:          returns at once; %d keys wait and are still worked on: %d passes", queue.Len(), drain(queue))
+	s.Printf("   ShutDown:          returns at once; %d keys wait and are still processed: %d reconciliations\n",
+		queue.Len(), drain(queue))
 
-	queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{})
+	queue = newDelaying()
 	defer queue.ShutDown()
 	queue.Add("a")
 	item, _ := queue.Get()
@@ -34,19 +30,19 @@ func shutdownLines() []string {
 	for !queue.ShuttingDown() {
 		time.Sleep(time.Millisecond)
 	}
-	say("ShutDownWithDrain: while a worker has a key it has returned: %t", isClosed(drained))
+	s.Printf("   ShutDownWithDrain: returned while a worker processes a key: %t\n", isClosed(drained))
 	queue.Done(item)
 	<-drained
-	say("                   after Done it has returned: %t", isClosed(drained))
+	s.Printf("                      returned after Done: %t\n", isClosed(drained))
 
-	queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{})
+	queue = newDelaying()
 	defer queue.ShutDown()
 	queue.Add("a")
 	queue.Add("b")
 	queue.ShutDownWithDrain()
-	say("                   where no worker has a key it returns at once, and leaves %d waiting:", queue.Len())
-	say("                   so wait for the workers too, not only for the queue")
-	return lines
+	s.Printf("                      if no worker processes a key, it returns at once, with %d keys waiting:\n", queue.Len())
+	s.Printf("                      so wait for the workers too, not only for the queue\n")
+	return nil
 }
 
 func isClosed(channel <-chan struct{}) bool {

@@ -1,5 +1,5 @@
-// Foo is the program in a Foo's pods. It waits until it is told to end: a Foo is about the Deployment, not
-// about what runs in it.
+// Command foo is the program in a Foo's pods. It waits for SIGTERM: a Foo is about the Deployment, not about what runs in its
+// pods.
 package main
 
 import (

@@ -16,29 +16,29 @@ import (
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
 
-// strictly is `kubectl apply --validate=strict`: the API server answers an unknown field with an error.
+// strictly is `kubectl apply --validate=strict`: the API server rejects an unknown field.
 var strictly = &client.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
 
 // inputScenarios are about what users write.
 var inputScenarios = []scenario{
-	{"never sees bad input: the API server rejects it, and names the field and its bound", func(s *story) {
+	{"does not get invalid Foos: the API server rejects them, and names the field and its bound", func(s *scenarioRun) {
 		for what, test := range map[string]struct {
 			foo  *v1alpha1.Foo
 			want string
 		}{
-			"-1 replicas":           {s.foo("web", "web", new(int32(-1))), "spec.replicas in body should be greater than or equal to 0"},
-			"101 replicas":          {s.foo("web", "web", new(int32(101))), "spec.replicas in body should be less than or equal to 100"},
-			"no deploymentName":     {s.foo("web", "", nil), "spec.deploymentName in body should be at least 1 chars long"},
-			"64 characters":         {s.foo("web", strings.Repeat("n", 64), nil), "spec.deploymentName: Too long: may not be more than 63"},
-			"a capital letter":      {s.foo("web", "Web", nil), "spec.deploymentName: Invalid value: \"Web\": must be a DNS label"},
-			"a dot":                 {s.foo("web", "web.server", nil), "spec.deploymentName: Invalid value: \"web.server\": must be a DNS label"},
-			"an underscore":         {s.foo("web", "web_server", nil), "must be a DNS label: small letters, digits and '-', with a letter or digit at both ends"},
-			"a dash at the end":     {s.foo("web", "web-", nil), "must be a DNS label"},
-			"a name of 64":          {s.foo(strings.Repeat("n", 64), "web", nil), "metadata.name must be at most 63 characters"},
-			"an umlaut":             {s.foo("web", "w\u00e4b", nil), "must be a DNS label"},
-			"a space at the end":    {s.foo("web", "web ", nil), "must be a DNS label"},
-			"a newline":             {s.foo("web", "web\n", nil), "must be a DNS label"},
-			"the largest of int32s": {s.foo("web", "web", new(int32(1<<31-1))), "spec.replicas in body should be less than or equal to 100"},
+			"-1 replicas":        {s.foo("web", "web", new(int32(-1))), "spec.replicas in body should be greater than or equal to 0"},
+			"101 replicas":       {s.foo("web", "web", new(int32(101))), "spec.replicas in body should be less than or equal to 100"},
+			"no deploymentName":  {s.foo("web", "", nil), "spec.deploymentName in body should be at least 1 chars long"},
+			"64 characters":      {s.foo("web", strings.Repeat("n", 64), nil), "spec.deploymentName: Too long: may not be more than 63"},
+			"a capital letter":   {s.foo("web", "Web", nil), "spec.deploymentName: Invalid value: \"Web\": must be a DNS label"},
+			"a dot":              {s.foo("web", "web.server", nil), "spec.deploymentName: Invalid value: \"web.server\": must be a DNS label"},
+			"an underscore":      {s.foo("web", "web_server", nil), "must be a DNS label: small letters, digits and '-', with a letter or digit at both ends"},
+			"a dash at the end":  {s.foo("web", "web-", nil), "must be a DNS label"},
+			"a name of 64":       {s.foo(strings.Repeat("n", 64), "web", nil), "metadata.name must be at most 63 characters"},
+			"an umlaut":          {s.foo("web", "w\u00e4b", nil), "must be a DNS label"},
+			"a space at the end": {s.foo("web", "web ", nil), "must be a DNS label"},
+			"a newline":          {s.foo("web", "web\n", nil), "must be a DNS label"},
+			"the greatest int32": {s.foo("web", "web", new(int32(1<<31-1))), "spec.replicas in body should be less than or equal to 100"},
 		} {
 			err := s.Client.Create(s.ctx, test.foo, strictly)
 			s.Expect(apierrors.IsInvalid(err)).To(gomega.BeTrue(), "%s: %v", what, err)
@@ -46,7 +46,7 @@ var inputScenarios = []scenario{
 		}
 	}},
 
-	{"never sees a bad change either", func(s *story) {
+	{"does not get invalid changes", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		for _, patch := range []string{
 			`{"spec":{"replicas":-1}}`, `{"spec":{"deploymentName":"A"}}`, `{"spec":{"deploymentName":null}}`, `{"spec":null}`,
@@ -57,7 +57,7 @@ var inputScenarios = []scenario{
 		s.expectAvailable(f, 1)
 	}},
 
-	{"makes every sample Ready", func(s *story) {
+	{"makes every sample Ready", func(s *scenarioRun) {
 		for _, file := range s.samples("*.yaml") {
 			if filepath.Base(file) == "kustomization.yaml" {
 				continue
@@ -70,8 +70,8 @@ var inputScenarios = []scenario{
 		}
 	}},
 
-	// Each invalid sample names in its first line the message that it is rejected with.
-	{"never sees any of the invalid samples", func(s *story) {
+	// The first line of each invalid sample has the message of its rejection.
+	{"does not get any of the invalid samples", func(s *scenarioRun) {
 		for _, file := range s.samples(filepath.Join("invalid", "*.yaml")) {
 			text, object := s.readSample(file)
 			first, _, _ := strings.Cut(text, "\n")
@@ -83,7 +83,7 @@ var inputScenarios = []scenario{
 }
 
 // samples returns the files of config/samples that match, wherever the suite runs.
-func (s *story) samples(pattern string) []string {
+func (s *scenarioRun) samples(pattern string) []string {
 	_, here, _, _ := runtime.Caller(0)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(here), "..", "..", "config", "samples", pattern))
 	s.Expect(err).NotTo(gomega.HaveOccurred())
@@ -91,7 +91,7 @@ func (s *story) samples(pattern string) []string {
 	return files
 }
 
-func (s *story) readSample(file string) (string, *unstructured.Unstructured) {
+func (s *scenarioRun) readSample(file string) (string, *unstructured.Unstructured) {
 	text, err := os.ReadFile(file)
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 	object := &unstructured.Unstructured{}

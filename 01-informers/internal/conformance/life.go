@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -15,9 +16,9 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// lifeScenarios are about a Foo that nobody is in the way of.
+// lifeScenarios are about a Foo without errors and conflicts.
 var lifeScenarios = []scenario{
-	{"makes a Deployment for a Foo, and tells when its replicas are available", func(s *story) {
+	{"creates a Deployment for a Foo, and reports when its replicas are available", func(s *scenarioRun) {
 		f := s.create("web", "web-server")
 		s.expectDeployment(f)
 		if s.RollOut != nil {
@@ -28,7 +29,21 @@ var lifeScenarios = []scenario{
 		s.expectEvents(f, available)
 	}},
 
-	{"writes nothing to a Foo and its Deployment once they are settled", func(s *story) {
+	// kubectl prints nothing in the column of a field that is not stored.
+	{"reports the number of available replicas in the first status", func(s *scenarioRun) {
+		f := s.create("web", "web-server")
+		s.soon(func(g gomega.Gomega) {
+			stored := &unstructured.Unstructured{}
+			stored.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("Foo"))
+			g.Expect(s.Client.Get(s.ctx, client.ObjectKeyFromObject(f), stored)).To(gomega.Succeed())
+			status, _, err := unstructured.NestedMap(stored.Object, "status")
+			g.Expect(err).NotTo(gomega.HaveOccurred())
+			g.Expect(status).NotTo(gomega.BeEmpty())
+			s.Expect(status).To(gomega.HaveKey("availableReplicas"))
+		})
+	}},
+
+	{"writes nothing to a Foo and its Deployment in steady state", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		s.expectEvents(f, available)
 		fooVersion, deploymentVersion := s.settled(f), s.settled(s.deployment("web-server"))
@@ -38,7 +53,7 @@ var lifeScenarios = []scenario{
 		})
 	}},
 
-	{"scales the Deployment with the Foo, to zero and back, with one Event for each transition", func(s *story) {
+	{"scales the Deployment with the Foo, to zero and back, with one Event for each transition", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		uid := s.deployment("web-server").UID
 		for _, replicas := range []int32{3, 0, 2} {
@@ -49,21 +64,21 @@ var lifeScenarios = []scenario{
 		s.expectEvents(f, available, available, scaledToZero, available)
 	}},
 
-	{"replaces the Deployment when deploymentName changes, and deletes the old one only after the new one is there", func(s *story) {
+	{"replaces the Deployment when deploymentName changes, and deletes the old one only after it has created the new one", func(s *scenarioRun) {
 		f := s.createReady("web", "web-old")
 		old := s.deployment("web-old")
-		// It stays while it is being deleted, so that what came first can be read off the two.
+		// The finalizer keeps it, so that the test can compare both.
 		update(s, old, func(d *appsv1.Deployment) { controllerutil.AddFinalizer(d, "example.com/hold") })
 
 		s.change(f, func(spec *v1alpha1.FooSpec) { spec.DeploymentName = "web-new" })
-		renewed := s.expectWanted(f, 1)
+		created := s.expectDesired(f, 1)
 		s.soon(func(g gomega.Gomega) {
 			g.Expect(s.Client.Get(s.ctx, s.key("web-old"), old)).To(gomega.Succeed())
-			g.Expect(old.DeletionTimestamp.IsZero()).To(gomega.BeFalse(), "it is not being deleted")
+			g.Expect(old.DeletionTimestamp.IsZero()).To(gomega.BeFalse(), "it is being deleted")
 		})
-		s.Expect(old.DeletionTimestamp.Time).NotTo(gomega.BeTemporally("<", renewed.CreationTimestamp.Time))
-		if s.RollOut != nil { // else others have written to the old one since
-			s.Expect(s.version(old)).To(gomega.BeNumerically(">", s.version(renewed)))
+		s.Expect(old.DeletionTimestamp.Time).NotTo(gomega.BeTemporally("<", created.CreationTimestamp.Time))
+		if s.RollOut != nil { // else other controllers have written to the old one since
+			s.Expect(s.version(old)).To(gomega.BeNumerically(">", s.version(created)))
 		}
 		s.expectAvailable(f, 1)
 
@@ -72,15 +87,15 @@ var lifeScenarios = []scenario{
 		s.expectAvailable(f, 1)
 	}},
 
-	{"gives the Deployment to the garbage collector, and does not bring it back, when the Foo is deleted", func(s *story) {
+	{"leaves the Deployment of a deleted Foo to the garbage collector, and does not create it again", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		deployment := s.deployment("web-server")
-		s.deleteWithChildren(f)
+		s.deleteWithDependent(f)
 		s.expectGone(f)
 		s.alwaysGone(deployment)
 	}},
 
-	{"does nothing more for a Foo that is being deleted", func(s *story) {
+	{"does nothing for a Foo that is being deleted", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		update(s, f, func(f *v1alpha1.Foo) { controllerutil.AddFinalizer(f, "example.com/hold") })
 		s.delete(f)
@@ -93,7 +108,7 @@ var lifeScenarios = []scenario{
 		s.expectGone(f)
 	}},
 
-	{"works with the longest and the shortest names that are accepted", func(s *story) {
+	{"works with the longest and the shortest names that are accepted", func(s *scenarioRun) {
 		longest := strings.Repeat("n", 63)
 		for _, name := range []string{longest, "9"} {
 			s.createReady(name, name)
@@ -101,10 +116,9 @@ var lifeScenarios = []scenario{
 	}},
 }
 
-// expectDeployment waits until the Foo's Deployment is there and asserts all that the operator means to own
-// of it.
-func (s *story) expectDeployment(f *v1alpha1.Foo) {
-	deployment := s.expectWanted(f, 1)
+// expectDeployment waits until the Foo's Deployment exists and asserts the fields that the operator owns.
+func (s *scenarioRun) expectDeployment(f *v1alpha1.Foo) {
+	deployment := s.expectDesired(f, 1)
 	labels := gomega.And(
 		gomega.HaveKeyWithValue("app.kubernetes.io/name", "foo"),
 		gomega.HaveKeyWithValue("app.kubernetes.io/instance", f.Name),
@@ -113,7 +127,7 @@ func (s *story) expectDeployment(f *v1alpha1.Foo) {
 	s.Expect(deployment.Labels).To(labels)
 	s.Expect(deployment.Spec.Template.Labels).To(labels)
 	s.Expect(deployment.OwnerReferences).To(gomega.ConsistOf(metav1.OwnerReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Foo", Name: f.Name, UID: f.UID,
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Foo", Name: f.Name, UID: f.UID,
 		Controller: new(true), BlockOwnerDeletion: new(true),
 	}))
 	s.Expect(deployment.ManagedFields[0].Manager).To(gomega.Equal(foo.FieldOwner))
@@ -126,17 +140,20 @@ func (s *story) expectDeployment(f *v1alpha1.Foo) {
 	s.Expect(pod.Containers[0].SecurityContext.AllowPrivilegeEscalation).To(gomega.HaveValue(gomega.BeFalse()))
 }
 
-// alwaysGone asserts that there is no Deployment of that name, and comes none.
-func (s *story) alwaysGone(deployment *appsv1.Deployment) {
+// alwaysGone asserts that no Deployment of the name is created again. If the garbage collector deletes it before the operator
+// gets the deletion of the Foo, the operator creates it once more, and the garbage collector deletes that too.
+func (s *scenarioRun) alwaysGone(deployment *appsv1.Deployment) {
 	live := &appsv1.Deployment{}
-	s.always(func(g gomega.Gomega) {
+	gone := func(g gomega.Gomega) {
 		err := s.Client.Get(s.ctx, client.ObjectKeyFromObject(deployment), live)
 		g.Expect(apierrors.IsNotFound(err)).To(gomega.BeTrue(), "%v", err)
-	})
+	}
+	s.soon(gone)
+	s.always(gone)
 }
 
-// settled waits until nobody writes to an object any more, and returns its resourceVersion.
-func (s *story) settled(object client.Object) string {
+// settled waits until an object is not written any more, and returns its resourceVersion.
+func (s *scenarioRun) settled(object client.Object) string {
 	version := ""
 	s.Eventually(s.ctx, func(g gomega.Gomega) bool {
 		before := version
@@ -146,14 +163,14 @@ func (s *story) settled(object client.Object) string {
 	return version
 }
 
-func (s *story) versionOf(g gomega.Gomega, object client.Object) string {
+func (s *scenarioRun) versionOf(g gomega.Gomega, object client.Object) string {
 	g.Expect(s.Client.Get(s.ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
 	return object.GetResourceVersion()
 }
 
-// version is an object's resourceVersion as the number that it is: of two objects of a kind, the one that
-// was written later has the higher one.
-func (s *story) version(object client.Object) uint64 {
+// version returns an object's resourceVersion as a number: of two objects of a kind, the one that was written later has the
+// higher one.
+func (s *scenarioRun) version(object client.Object) uint64 {
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 	return version

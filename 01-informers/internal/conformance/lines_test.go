@@ -16,9 +16,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var updateTables = flag.Bool("update", false, "write the table of lines anew where it is shown")
+var updateTables = flag.Bool("update", false, "update the table of lines where it is shown")
 
-// part is one thing that a controller needs, and the files that it is in.
+// part is a part of a controller, and its files.
 type part struct {
 	name         string
 	raw, managed []string
@@ -26,18 +26,17 @@ type part struct {
 
 // parts are the two implementations, side by side. Every file is in one of them.
 var parts = []part{
-	{"a pass: load, act, report", []string{"foo_controller.go"}, []string{"foo_controller.go"}},
+	{"Reconcile: fetch, act, report", []string{"foo_controller.go"}, []string{"foo_controller.go"}},
 	{"the Deployment: apply, delete", []string{"apply.go"}, []string{"apply.go"}},
 	{"status", []string{"status.go"}, []string{"status.go"}},
-	{"caches, indexes, and what wakes a Foo", []string{"informers.go", "indexes.go"}, []string{"cache.go", "watches.go"}},
+	{"caches, indexes, and what triggers a reconciliation", []string{"informers.go", "indexes.go"}, []string{"cache.go", "watches.go"}},
 	{"reading one's own writes", []string{"written.go"}, nil},
 	{"queue and workers", []string{"loop.go"}, []string{"drain.go"}},
-	{"Events", []string{"events.go"}, []string{"events.go"}},
-	{"leader election", []string{"election.go"}, []string{"election.go"}},
-	{"metrics, and who may read them", []string{"metrics.go", "auth.go"}, nil},
-	{"health, and the servers", []string{"server.go"}, []string{"probes.go"}},
-	{"clients, and whether the cluster will have them", []string{"clients.go"}, []string{"check.go"}},
-	{"wiring, start and end", []string{"controller.go", "run.go"}, []string{"run.go", "start.go"}},
+	{"leader election", []string{"election.go"}, nil},
+	{"metrics, with authentication and authorization", []string{"metrics.go", "auth.go"}, nil},
+	{"health probes, and the servers", []string{"server.go"}, []string{"probes.go"}},
+	{"clients, and the check at the start", []string{"clients.go"}, []string{"check.go"}},
+	{"wiring, start and shutdown", []string{"controller.go", "run.go"}, []string{"run.go", "start.go"}},
 }
 
 const (
@@ -58,8 +57,7 @@ func TestEveryFileIsInOnePart(t *testing.T) {
 	g.Expect(goFiles(t, managedDir)).To(ConsistOf(managed), "files of internal/managed")
 }
 
-// TestSideBySide is what counts the lines for the tables in the README and in the chapter, which says where
-// the files are as seen from its own folder.
+// TestSideBySide counts the lines for the tables in the README and in the chapter, whose links begin at its own folder.
 func TestSideBySide(t *testing.T) {
 	for document, stage := range map[string]string{
 		"../../README.md":                      "",
@@ -81,7 +79,7 @@ func TestSideBySide(t *testing.T) {
 			g.Expect(os.WriteFile(document, []byte(want), 0o644)).To(Succeed())
 			continue
 		}
-		g.Expect(string(content)).To(Equal(want), "go test ./internal/conformance -run TestSideBySide -update writes it anew")
+		g.Expect(string(content)).To(Equal(want), "go test ./internal/conformance -run TestSideBySide -update updates it")
 	}
 }
 

@@ -9,17 +9,17 @@ import (
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
 
-// repairScenarios are about what others do to a Foo's Deployment and to its status.
+// repairScenarios are about drift: what other writers do to a Foo's Deployment and to its status.
 var repairScenarios = []scenario{
-	{"puts right what somebody changed, and keeps what somebody added", func(s *story) {
+	{"corrects what another writer changes, and keeps what it adds", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		deployment := s.deployment("web-server")
 		image := deployment.Spec.Template.Spec.Containers[0].Image
 		update(s, deployment, func(d *appsv1.Deployment) {
 			d.Spec.Replicas = new(int32(4))
-			d.Spec.Template.Spec.Containers[0].Image = "example.com/somebody-elses"
-			d.Labels["app.kubernetes.io/managed-by"] = "somebody"
-			// These the operator does not own.
+			d.Spec.Template.Spec.Containers[0].Image = "example.com/another"
+			d.Labels["app.kubernetes.io/managed-by"] = "another"
+			// The operator does not own these fields.
 			d.Labels["team"] = "blue"
 			d.Annotations = map[string]string{"example.com/note": "added"}
 			d.Spec.Template.Annotations = map[string]string{"example.com/restarted": "once"}
@@ -45,7 +45,7 @@ var repairScenarios = []scenario{
 		})
 	}},
 
-	{"goes on applying the spec when another writer has put an entry twice into a list of the Deployment", func(s *story) {
+	{"goes on applying the spec when another writer has put an entry twice into a list of the Deployment", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		update(s, s.deployment("web-server"), func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TWICE", Value: "1"}, {Name: "TWICE", Value: "2"}}
@@ -55,7 +55,20 @@ var repairScenarios = []scenario{
 		s.Expect(s.deployment("web-server").Spec.Template.Spec.Containers[0].Env).To(gomega.HaveLen(2))
 	}},
 
-	{"makes the Deployment again when somebody deletes it", func(s *story) {
+	// A container is known by its name: the renamed one looks like an injected sidecar.
+	{"adds its container again when another writer renames it, and keeps the renamed one", func(s *scenarioRun) {
+		f := s.createReady("web", "web-server")
+		update(s, s.deployment("web-server"), func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Name = "renamed" })
+		s.soon(func(g gomega.Gomega) {
+			d := &appsv1.Deployment{}
+			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), d)).To(gomega.Succeed())
+			g.Expect(d.Spec.Template.Spec.Containers).To(gomega.ConsistOf(
+				gomega.HaveField("Name", "renamed"), gomega.HaveField("Name", "foo")))
+		})
+		s.expectAvailable(f, 1)
+	}},
+
+	{"creates the Deployment again when it is deleted", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		old := s.deployment("web-server")
 		s.delete(old)
@@ -64,12 +77,12 @@ var repairScenarios = []scenario{
 		s.expectEvents(f, available, available)
 	}},
 
-	{"reports a Deployment as taken that somebody took from the Foo", func(s *story) {
+	{"reports a Deployment whose owner reference is removed, and does not adopt it", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		deployment := s.deployment("web-server")
 		update(s, deployment, func(d *appsv1.Deployment) { d.OwnerReferences = nil })
 		s.soon(func(g gomega.Gomega) {
-			s.look(g, f)
+			s.get(g, f)
 			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), deployment)).To(gomega.Succeed())
 			g.Expect(f.Status.Conditions).To(gomega.ContainElement(gomega.And(
 				gomega.HaveField("Type", "Ready"), gomega.HaveField("Reason", "NameConflict"))))
@@ -79,7 +92,7 @@ var repairScenarios = []scenario{
 		s.expectAvailable(f, 1)
 	}},
 
-	{"writes the status again when somebody wipes it", func(s *story) {
+	{"writes the status again when another writer removes it", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"conditions":[],"availableReplicas":0,"observedGeneration":0}}`))
 		s.Expect(s.Client.Status().Patch(s.ctx, f, patch)).To(gomega.Succeed())

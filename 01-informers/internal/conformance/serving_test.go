@@ -22,102 +22,89 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// An operator tells the kubelet how it is, also while it is not the leader, and its metrics to those who may
-// read them, and to no one else.
+// An operator serves probes, also while it is not the leader, and metrics to callers with the permission.
 func TestProbesAndMetrics(t *testing.T) {
 	t.Parallel()
-	for _, implementation := range implementations(t) {
-		t.Run(implementation, func(t *testing.T) {
-			t.Parallel()
-			w := newTrial(t, implementation)
-			probes, metrics := freeAddress(t), freeAddress(t)
-			running := w.start(elect, func(o *operator.Options) { o.ProbeAddress, o.MetricsAddress = probes, metrics })
-			for _, path := range []string{"/healthz", "/readyz"} {
-				w.Eventually(func() int {
-					code, _ := get(t.Context(), "http://"+probes+path, "")
-					return code
-				}).WithTimeout(w.Soon).Should(Equal(http.StatusOK), path)
-			}
-			w.createReady("web", "web-server")
-
-			url := "https://" + metrics + "/metrics"
-			// It takes a moment to make a certificate.
-			w.Eventually(func() int {
-				code, _ := get(t.Context(), url, "")
+	forEach(t, func(e *operatorEnv) {
+		probes, metrics := freeAddress(e.t), freeAddress(e.t)
+		running := e.start(elect, func(o *operator.Options) { o.ProbeAddress, o.MetricsAddress = probes, metrics })
+		for _, path := range []string{"/healthz", "/readyz"} {
+			e.Eventually(func() int {
+				code, _ := get(e.ctx, "http://"+probes+path, "")
 				return code
-			}).WithTimeout(w.Soon).ShouldNot(BeZero())
-			code, _ := get(t.Context(), url, "")
-			w.Expect(code).To(Equal(http.StatusUnauthorized), "without a token")
-			code, _ = get(t.Context(), url, "nonsense")
-			// controller-runtime calls it 500 (pkg/metrics/filters/filters.go).
-			w.Expect(code).To(BeElementOf(http.StatusUnauthorized, http.StatusInternalServerError), "with a token that is none")
-			code, _ = get(t.Context(), url, w.token("outsider"))
-			w.Expect(code).To(Equal(http.StatusForbidden), "with a token, but without the right")
-			w.allowMetrics("reader")
-			reader := w.token("reader")
-			// A refusal is remembered for a while, so the first question is not asked too early.
-			w.Eventually(func(g Gomega) {
-				code, body := get(t.Context(), url, reader)
-				g.Expect(code).To(Equal(http.StatusOK))
-				g.Expect(body).To(And(
-					ContainSubstring("workqueue_adds_total{"), ContainSubstring("rest_client_requests_total{"),
-					ContainSubstring("leader_election_master_status{"), ContainSubstring("go_goroutines ")))
-			}).WithTimeout(w.Soon).WithPolling(time.Second).Should(Succeed())
+			}).WithTimeout(e.Soon).Should(Equal(http.StatusOK), path)
+		}
+		e.createReady("web", "web-server")
 
-			running.Stop(t)
-			code, _ = get(t.Context(), "http://"+probes+"/healthz", "")
-			w.Expect(code).To(BeZero(), "nobody listens any more")
-		})
-	}
+		url := "https://" + metrics + "/metrics"
+		// It takes a moment to create a certificate.
+		e.Eventually(func() int {
+			code, _ := get(e.ctx, url, "")
+			return code
+		}).WithTimeout(e.Soon).ShouldNot(BeZero())
+		code, _ := get(e.ctx, url, "")
+		e.Expect(code).To(Equal(http.StatusUnauthorized), "without a token")
+		code, _ = get(e.ctx, url, "nonsense")
+		// With controller-runtime it is 500 (pkg/metrics/filters/filters.go).
+		e.Expect(code).To(BeElementOf(http.StatusUnauthorized, http.StatusInternalServerError), "with an invalid token")
+		code, _ = get(e.ctx, url, e.token("unbound"))
+		e.Expect(code).To(Equal(http.StatusForbidden), "with a token, and without the permission")
+		e.allowMetrics("reader")
+		reader := e.token("reader")
+		// A decision is cached, also if it is negative.
+		e.Eventually(func(g Gomega) {
+			code, body := get(e.ctx, url, reader)
+			g.Expect(code).To(Equal(http.StatusOK))
+			g.Expect(body).To(And(
+				ContainSubstring("workqueue_adds_total{"), ContainSubstring("rest_client_requests_total{"),
+				ContainSubstring("leader_election_master_status{"), ContainSubstring("go_goroutines ")))
+		}).WithTimeout(e.Soon).WithPolling(time.Second).Should(Succeed())
+
+		running.Stop(e.t)
+		code, _ = get(e.ctx, "http://"+probes+"/healthz", "")
+		e.Expect(code).To(BeZero(), "the server is stopped")
+	})
 }
 
-// An address that is taken is an error, and the operator ends.
+// An operator ends with an error if an address is in use.
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
-	for _, implementation := range implementations(t) {
-		t.Run(implementation, func(t *testing.T) {
-			t.Parallel()
-			w := newTrial(t, implementation)
-			taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-			w.Expect(err).NotTo(HaveOccurred())
-			defer taken.Close()
-			for _, set := range []func(*operator.Options){
-				func(o *operator.Options) { o.ProbeAddress = taken.Addr().String() },
-				func(o *operator.Options) { o.MetricsAddress = taken.Addr().String() },
-			} {
-				w.Expect(w.start(set).Wait()).To(MatchError(ContainSubstring("address already in use")))
-			}
-		})
-	}
+	forEach(t, func(e *operatorEnv) {
+		used, err := new(net.ListenConfig).Listen(e.ctx, "tcp", "127.0.0.1:0")
+		e.Expect(err).NotTo(HaveOccurred())
+		defer used.Close()
+		for _, set := range []func(*operator.Options){
+			func(o *operator.Options) { o.ProbeAddress = used.Addr().String() },
+			func(o *operator.Options) { o.MetricsAddress = used.Addr().String() },
+		} {
+			e.Expect(e.start(set).Wait()).To(MatchError(ContainSubstring("address already in use")))
+		}
+	})
 }
 
-// What will not come right by itself is an error at the start, and says what it is.
+// An operator ends with an error at the start if waiting does not help.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
-	for _, implementation := range implementations(t) {
-		t.Run(implementation, func(t *testing.T) {
-			t.Parallel()
-			w := newTrial(t, implementation)
-			nobody := w.token("nobody")
-			for what, test := range map[string]struct {
-				config func(*rest.Config)
-				want   string // matches a part of the message
-			}{
-				"no cluster":      {func(c *rest.Config) { c.Host = "https://" + freeAddress(t) }, "connection refused"},
-				"no such user":    {func(c *rest.Config) { c.BearerToken = "nonsense" }, "Unauthorized|provide credentials"},
-				"no rights":       {func(c *rest.Config) { c.BearerToken = nobody }, "cannot list resource"},
-				"no such kind":    {func(c *rest.Config) { c.Wrap(withoutFoos) }, "make install"},
-				"not even a host": {func(c *rest.Config) { c.Host = "https://no-such-host.invalid" }, "no-such-host.invalid"},
-			} {
-				running := inprocess.Start(t, w.account, inprocess.Settings{Implementation: implementation, Config: test.config})
-				w.Eventually(running.Done()).WithTimeout(w.Soon).Should(BeClosed(), what)
-				w.Expect(running.Wait()).To(MatchError(MatchRegexp(test.want)), what)
-			}
-		})
-	}
+	forEach(t, func(e *operatorEnv) {
+		unbound := e.token("unbound")
+		for what, test := range map[string]struct {
+			config func(*rest.Config)
+			want   string // matches a part of the message
+		}{
+			"no cluster":    {func(c *rest.Config) { c.Host = "https://" + freeAddress(e.t) }, "connection refused"},
+			"no such user":  {func(c *rest.Config) { c.BearerToken = "nonsense" }, "Unauthorized|provide credentials"},
+			"no permission": {func(c *rest.Config) { c.BearerToken = unbound }, "cannot list resource"},
+			"no CRD":        {func(c *rest.Config) { c.Wrap(withoutFoos) }, "make install"},
+			"no such host":  {func(c *rest.Config) { c.Host = "https://no-such-host.invalid" }, "no-such-host.invalid"},
+		} {
+			running := inprocess.Start(e.t, e.account, inprocess.Settings{Implementation: e.implementation, Config: test.config})
+			e.Eventually(running.Done()).WithTimeout(e.Soon).Should(BeClosed(), what)
+			e.Expect(running.Wait()).To(MatchError(MatchRegexp(test.want)), what)
+		}
+	})
 }
 
-// withoutFoos is a way to a server that has not heard of Foos.
+// withoutFoos is a transport to a server without the CRD of Foo.
 func withoutFoos(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(request.URL.Path, "/foos") {
@@ -127,7 +114,7 @@ func withoutFoos(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address that is not in use.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -138,10 +125,10 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// get returns the code and the body of an answer; 0 if there was none.
+// get returns the code and the body of a response; 0 if there was none.
 func get(ctx context.Context, url, token string) (int, string) {
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the certificate is made on the spot
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the certificate is self-signed
 		DisableKeepAlives: true,
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -151,38 +138,38 @@ func get(ctx context.Context, url, token string) (int, string) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, ""
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return 0, ""
 	}
-	return answer.StatusCode, string(body)
+	return response.StatusCode, string(body)
 }
 
-// token makes a ServiceAccount and returns a token of it.
-func (w *trial) token(name string) string {
-	accounts := testserver.Client(w.t).CoreV1().ServiceAccounts(w.Namespace)
-	_, err := accounts.Create(w.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	w.Expect(err).NotTo(HaveOccurred())
-	token, err := accounts.CreateToken(w.ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	w.Expect(err).NotTo(HaveOccurred())
+// token creates a ServiceAccount and returns a token of it.
+func (e *operatorEnv) token(name string) string {
+	accounts := testserver.Client(e.t).CoreV1().ServiceAccounts(e.Namespace)
+	_, err := accounts.Create(e.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	e.Expect(err).NotTo(HaveOccurred())
+	token, err := accounts.CreateToken(e.ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	e.Expect(err).NotTo(HaveOccurred())
 	return token.Status.Token
 }
 
-// allowMetrics lets a ServiceAccount read metrics.
-func (w *trial) allowMetrics(name string) {
+// allowMetrics gives a ServiceAccount the permission to get /metrics.
+func (e *operatorEnv) allowMetrics(name string) {
 	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-metrics"},
+		ObjectMeta: metav1.ObjectMeta{Name: e.Namespace + "-metrics"},
 		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
 	}
-	w.Expect(w.Client.Create(w.ctx, role)).To(Succeed())
-	w.Expect(w.Client.Create(w.ctx, &rbacv1.ClusterRoleBinding{
+	e.Expect(e.Client.Create(e.ctx, role)).To(Succeed())
+	e.Expect(e.Client.Create(e.ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: name}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: e.Namespace, Name: name}},
 	})).To(Succeed())
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
@@ -24,7 +25,7 @@ import (
 var implementation = flag.String("implementation", "", "which implementation to test: raw or managed. Default: both")
 
 func TestMain(m *testing.M) {
-	// These tests wait far more than they work. The command line still has the last word.
+	// These tests wait most of the time. The flag on the command line overrides this.
 	if err := flag.Set("test.parallel", "10"); err != nil {
 		panic(err)
 	}
@@ -44,17 +45,17 @@ func implementations(t *testing.T) []string {
 	return []string{*implementation}
 }
 
-// TestConformance lives through all scenarios at once with one operator that serves all namespaces. It is
-// not parallel itself: another operator would serve them too.
+// TestConformance runs all scenarios in parallel with one operator that reconciles all namespaces. It is not parallel itself:
+// another operator would reconcile them too.
 func TestConformance(t *testing.T) {
 	for _, implementation := range implementations(t) {
 		t.Run(implementation, func(t *testing.T) {
 			running := inprocess.Start(t, inprocess.NewAccount(t), inprocess.Settings{Implementation: implementation})
 			t.Run("scenarios", func(t *testing.T) {
-				for _, scenario := range slices.Concat(Scenarios(), ByHand()) {
+				for _, scenario := range slices.Concat(Scenarios(), export(byHandScenarios)) {
 					t.Run(scenario.Name, func(t *testing.T) {
 						t.Parallel()
-						scenario.Run(t.Context(), NewWithT(t), newWorld(t))
+						scenario.Run(t.Context(), NewWithT(t), newEnv(t))
 					})
 				}
 			})
@@ -63,8 +64,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// newWorld is a namespace of the test's own on a server where no controller of Kubernetes runs.
-func newWorld(t *testing.T) *World {
+// newEnv returns an environment on an API server without any of Kubernetes' controllers.
+func newEnv(t *testing.T) *Env {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -73,7 +74,7 @@ func newWorld(t *testing.T) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &World{
+	return &Env{
 		Client:    c,
 		Namespace: testserver.Namespace(t),
 		RollOut:   func(ctx context.Context, key client.ObjectKey) error { return rollOut(ctx, c, key) },
@@ -82,7 +83,7 @@ func newWorld(t *testing.T) *World {
 	}
 }
 
-// rollOut plays the Deployment controller and the kubelets: all replicas are updated and available.
+// rollOut simulates the Deployment controller and the kubelets: all replicas are updated and available.
 func rollOut(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	var deployment appsv1.Deployment
 	if err := c.Get(ctx, key, &deployment); err != nil {
@@ -99,30 +100,42 @@ func rollOut(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	return c.Status().Update(ctx, &deployment)
 }
 
-// trial is a story in which the test itself starts and ends operators, confined to its namespace.
-type trial struct {
-	*story
+// operatorEnv is a run in which the test itself starts and stops operators, confined to its namespace.
+type operatorEnv struct {
+	*scenarioRun
 	t              *testing.T
 	implementation string
 	account        *inprocess.Account
-	// wrapFirst, if set, is put before the transport of the first of two replicas.
+	// wrapFirst, if set, wraps the transport of the first of two replicas.
 	wrapFirst func(http.RoundTripper) http.RoundTripper
 }
 
-func newTrial(t *testing.T, implementation string) *trial {
+// forEach runs a test for each implementation, in parallel.
+func forEach(t *testing.T, test func(e *operatorEnv)) {
 	t.Helper()
-	return &trial{
-		story: &story{Gomega: NewWithT(t), World: newWorld(t), ctx: t.Context()},
-		t:     t, implementation: implementation, account: inprocess.NewAccount(t),
+	for _, implementation := range implementations(t) {
+		t.Run(implementation, func(t *testing.T) {
+			t.Parallel()
+			test(&operatorEnv{
+				scenarioRun: &scenarioRun{Gomega: NewWithT(t), Env: newEnv(t), ctx: t.Context()},
+				t:           t, implementation: implementation, account: inprocess.NewAccount(t),
+			})
+		})
 	}
 }
 
 // start starts an operator.
-func (w *trial) start(options ...func(*operator.Options)) *inprocess.Running {
-	w.t.Helper()
-	return inprocess.Start(w.t, w.account, inprocess.Settings{
-		Implementation: w.implementation,
-		Namespace:      w.Namespace,
+func (e *operatorEnv) start(options ...func(*operator.Options)) *inprocess.Running {
+	e.t.Helper()
+	return e.startWith(func(next http.RoundTripper) http.RoundTripper { return next }, options...)
+}
+
+// startWith starts an operator with a wrapper of its transport.
+func (e *operatorEnv) startWith(wrap func(http.RoundTripper) http.RoundTripper, options ...func(*operator.Options)) *inprocess.Running {
+	e.t.Helper()
+	return inprocess.Start(e.t, e.account, inprocess.Settings{
+		Implementation: e.implementation, Namespace: e.Namespace,
+		Config: func(config *rest.Config) { config.Wrap(wrap) },
 		Options: func(o *operator.Options) {
 			for _, set := range options {
 				set(o)
@@ -131,10 +144,10 @@ func (w *trial) start(options ...func(*operator.Options)) *inprocess.Running {
 	})
 }
 
-// writes returns what the operators wrote in the test's namespace: all but the leases.
-func (w *trial) writes() []inprocess.Write { return w.account.Writes(w.t, w.Namespace) }
+// writes returns what the operators wrote in the namespace of the test, without the leases.
+func (e *operatorEnv) writes() []inprocess.Write { return e.account.Writes(e.t, e.Namespace) }
 
-// count counts writes by verb, resource and the server's answer.
+// count counts writes by verb, resource and the code of the response.
 func count(writes []inprocess.Write) map[string]int {
 	counts := map[string]int{}
 	for _, write := range writes {

@@ -14,13 +14,11 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
-	"example.com/workbook/01-informers/internal/conformance/inprocess"
 )
 
-// outage has every apply of a Deployment fail while it lasts, each time with another text.
+// outage makes every apply of a Deployment fail while it lasts, each time with another text.
 type outage struct {
 	err    func(n int64) error
 	lasts  atomic.Bool
@@ -47,22 +45,19 @@ func (o *outage) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// startWithOutage starts an operator and has a Foo whose Deployment a user deletes while no apply succeeds.
-func (w *trial) startWithOutage(err func(n int64) error) (*v1alpha1.Foo, *outage) {
-	w.t.Helper()
+// startWithOutage starts an operator, and deletes the Deployment of a Foo that is Ready while no apply succeeds.
+func (e *operatorEnv) startWithOutage(err func(n int64) error) (*v1alpha1.Foo, *outage) {
+	e.t.Helper()
 	o := &outage{err: err}
-	inprocess.Start(w.t, w.account, inprocess.Settings{
-		Implementation: w.implementation, Namespace: w.Namespace,
-		Config: func(config *rest.Config) { config.Wrap(o.wrap) },
-	})
-	f := w.createReady("web", "web-server")
-	w.expectEvents(f, available)
+	e.startWith(o.wrap)
+	f := e.createReady("web", "web-server")
+	e.expectEvents(f, available)
 	o.lasts.Store(true)
-	w.delete(w.deployment("web-server"))
+	e.delete(e.deployment("web-server"))
 	return f, o
 }
 
-// A request that fails for a while is reported, however often it is repeated: one status, one Event.
+// A request that keeps failing is reported once: with one status and one Event.
 func TestTransientErrorIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for what, err := range map[string]func(n int64) error{
@@ -72,41 +67,36 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 		},
 		"no connection": func(n int64) error { return fmt.Errorf("dial tcp 10.0.0.%d:443: connect: connection refused", n) },
 	} {
-		for _, implementation := range implementations(t) {
-			t.Run(what+"/"+implementation, func(t *testing.T) {
-				t.Parallel()
-				w := newTrial(t, implementation)
-				f, o := w.startWithOutage(err)
-				ready := w.expect(f, metav1.ConditionFalse, v1alpha1.ReasonAPIError)
-				w.Expect(ready.Message).To(And(HavePrefix("applying Deployment web-server: "), Not(ContainSubstring("10.0.0."))))
-				w.Expect(f.Status.AvailableReplicas).To(BeZero())
-				w.Eventually(o.failed.Load).WithTimeout(w.Soon).Should(BeNumerically(">", 6))
-				w.expectEvents(f, available, apiError)
-				w.Expect(count(w.writes())["patch foos/status / 200"]).To(Equal(3), "RollingOut, Available and APIError")
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			forEach(t, func(e *operatorEnv) {
+				f, o := e.startWithOutage(err)
+				ready := e.expect(f, metav1.ConditionFalse, v1alpha1.ReasonAPIError)
+				e.Expect(ready.Message).To(And(HavePrefix("applying Deployment web-server: "), Not(ContainSubstring("10.0.0."))))
+				e.Expect(f.Status.AvailableReplicas).To(BeZero())
+				e.Eventually(o.failed.Load).WithTimeout(e.Soon).Should(BeNumerically(">", 6))
+				e.expectEvents(f, available, apiError)
+				e.Expect(count(e.writes())["patch foos/status / 200"]).To(Equal(3), "RollingOut, Available and APIError")
 
 				o.lasts.Store(false)
-				w.expectAvailable(f, 1)
-				w.expectEvents(f, available, apiError, available)
+				e.expectAvailable(f, 1)
+				e.expectEvents(f, available, apiError, available)
 			})
-		}
+		})
 	}
 }
 
-// After a conflict what was read is out of date, and so would be a status that is computed from it.
+// After a Conflict, what was read is out of date. So would be a status that is computed from it.
 func TestStatusIsNotWrittenAfterAConflict(t *testing.T) {
 	t.Parallel()
-	for _, implementation := range implementations(t) {
-		t.Run(implementation, func(t *testing.T) {
-			t.Parallel()
-			w := newTrial(t, implementation)
-			f, o := w.startWithOutage(func(n int64) error {
-				return apierrors.NewConflict(v1alpha1.Resource("deployments"), "web-server", fmt.Errorf("changed for the %dth time", n))
-			})
-			w.Eventually(o.failed.Load).WithTimeout(w.Soon).Should(BeNumerically(">", 6))
-			w.Expect(count(w.writes())["patch foos/status / 200"]).To(Equal(2), "RollingOut and Available")
-			o.lasts.Store(false)
-			w.expectAvailable(f, 1)
-			w.expectEvents(f, available, available)
+	forEach(t, func(e *operatorEnv) {
+		f, o := e.startWithOutage(func(n int64) error {
+			return apierrors.NewConflict(v1alpha1.Resource("deployments"), "web-server", fmt.Errorf("changed for the %dth time", n))
 		})
-	}
+		e.Eventually(o.failed.Load).WithTimeout(e.Soon).Should(BeNumerically(">", 6))
+		e.Expect(count(e.writes())["patch foos/status / 200"]).To(Equal(2), "RollingOut and Available")
+		o.lasts.Store(false)
+		e.expectAvailable(f, 1)
+		e.expectEvents(f, available, available)
+	})
 }

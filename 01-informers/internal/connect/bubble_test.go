@@ -15,11 +15,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The tests of the wrappers run in bubbles of testing/synctest: server and client, with client-go's own
-// transport, HTTP/2 and its pings, talk over net.Pipe, an hour takes no time, and a bubble fails a test that
-// leaves a goroutine behind.
+// The tests of the wrappers run in bubbles of testing/synctest: server and client, with client-go's own transport, HTTP/2 and its
+// pings, use net.Pipe and a fake clock, and a bubble fails a test that leaves a goroutine behind.
 
-// serve starts an API server of one handler inside a bubble, and returns the way to it.
+// serve starts an API server of one handler inside a bubble, and returns its configuration.
 func serve(t *testing.T, http2 bool, handler http.HandlerFunc) *rest.Config {
 	t.Helper()
 	listener := newPipeListener()
@@ -76,7 +75,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func (l *pipeListener) Close() error   { l.close(); return nil }
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// mortal is a connection that can die without a word: what the server writes is lost.
+// mortal is a connection that can break without an error: what the server writes is lost.
 type mortal struct {
 	net.Conn
 	dead atomic.Bool
@@ -91,7 +90,7 @@ func (m *mortal) Write(p []byte) (int, error) {
 
 type connKey struct{}
 
-// dead has the connection of a request die.
+// dead breaks the connection of a request.
 func dead(req *http.Request) { req.Context().Value(connKey{}).(*mortal).dead.Store(true) }
 
 // carrier is the transport of a client, with the wrappers.
@@ -105,17 +104,17 @@ func carrier(t *testing.T, config *rest.Config) http.RoundTripper {
 	return carrier
 }
 
-// get sends a request and returns the body of the answer, which is closed at the end.
+// get sends a request and returns the body of the response, which is closed at the end of the test.
 func get(ctx context.Context, t *testing.T, carrier http.RoundTripper, path string) (io.ReadCloser, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api"+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := carrier.RoundTrip(req)
+	response, err := carrier.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	t.Cleanup(func() { answer.Body.Close() })
-	return answer.Body, nil
+	t.Cleanup(func() { response.Body.Close() })
+	return response.Body, nil
 }

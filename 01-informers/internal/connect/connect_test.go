@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -17,129 +15,27 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/workbook/01-informers/internal/connect"
 )
 
-// write writes a kubeconfig for host, with the folders above it.
-func write(t *testing.T, file, host string) {
-	t.Helper()
-	config := clientcmdapi.Config{
-		CurrentContext: "here",
-		Contexts:       map[string]*clientcmdapi.Context{"here": {Cluster: "here"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"here": {Server: host}},
-	}
-	if err := clientcmd.WriteToFile(config, file); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestConfigReadsTheNamedFile(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	file := filepath.Join(t.TempDir(), "config")
-	write(t, file, "https://named.example.com")
-	g.Expect(connect.Config(file)).To(HaveField("Host", "https://named.example.com"))
-}
-
-func TestConfigFindsTheWorkbooksOwn(t *testing.T) {
-	for name, test := range map[string]struct {
-		kubeconfig, marker, from, want string
-	}{
-		"in the folder":                       {".kube/config", "", ".", "https://found.example.com"},
-		"above it":                            {".kube/config", "", "01-informers/listwatch", "https://found.example.com"},
-		"at the root of the repository":       {"repo/.kube/config", "repo/.git", "repo/01-informers", "https://found.example.com"},
-		"above the repository":                {".kube/config", "repo/.git", "repo/01-informers", ""},
-		"above a workspace that is no clone":  {".kube/config", "repo/go.work", "repo/01-informers", ""},
-		"nowhere":                             {"elsewhere/.kube/config", "", "01-informers", ""},
-		"a worktree, where .git is no folder": {"repo/.kube/config", "repo/.git", "repo", "https://found.example.com"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			// A repository of its own: whatever lies above the test's folder must not be found.
-			root := t.TempDir()
-			g.Expect(os.WriteFile(filepath.Join(root, "go.work"), nil, 0o600)).To(Succeed())
-			write(t, filepath.Join(root, test.kubeconfig), "https://found.example.com")
-			if test.marker != "" {
-				g.Expect(os.MkdirAll(filepath.Dir(filepath.Join(root, test.marker)), 0o700)).To(Succeed())
-				g.Expect(os.WriteFile(filepath.Join(root, test.marker), nil, 0o600)).To(Succeed())
-			}
-			g.Expect(os.MkdirAll(filepath.Join(root, test.from), 0o700)).To(Succeed())
-			t.Chdir(filepath.Join(root, test.from))
-
-			config, err := connect.Config("")
-			if test.want == "" {
-				g.Expect(err).To(MatchError(ContainSubstring("there is no cluster to work on")))
-				return
-			}
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(config.Host).To(Equal(test.want))
-		})
-	}
-}
-
-// Programs that make and delete objects must not do it in a cluster that nobody named.
-func TestConfigNeverFallsBack(t *testing.T) {
-	g := NewWithT(t)
-	dir := t.TempDir()
-	g.Expect(os.WriteFile(filepath.Join(dir, "go.work"), nil, 0o600)).To(Succeed())
-	t.Chdir(dir)
-	own := filepath.Join(dir, "own")
-	write(t, own, "https://own.example.com")
-	t.Setenv("KUBECONFIG", own)
-	t.Setenv("HOME", dir)
-	t.Setenv("KUBERNETES_MASTER", "https://master.example.com")
-	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
-	_, err := connect.Config("")
-	g.Expect(err).To(MatchError(ContainSubstring("there is no cluster to work on")))
-
-	empty := filepath.Join(dir, "empty")
-	g.Expect(os.WriteFile(empty, nil, 0o600)).To(Succeed())
-	_, err = connect.Config(empty)
-	g.Expect(err).To(MatchError("the kubeconfig " + empty + " names no cluster, or no current context"))
-}
-
-func TestConfigNamesTheFileThatItCannotUse(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		content, want string
-	}{
-		"no YAML":        {"a: [", "reading the kubeconfig "},
-		"no context":     {"{current-context: ghost, clusters: [{name: b, cluster: {server: 'https://c'}}]}", "context was not found for specified context: ghost"},
-		"no cluster":     {"{current-context: a, contexts: [{name: a, context: {cluster: ghost}}], clusters: [{name: b, cluster: {server: 'https://c'}}]}", "names no cluster"},
-		"missing server": {"{current-context: a, contexts: [{name: a, context: {cluster: b}}], clusters: [{name: b, cluster: {}}]}", "no server found for cluster"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-			file := filepath.Join(t.TempDir(), "kubeconfig")
-			g.Expect(os.WriteFile(file, []byte(test.content), 0o600)).To(Succeed())
-			_, err := connect.Config(file)
-			g.Expect(err).To(MatchError(And(ContainSubstring(file), ContainSubstring(test.want))))
-		})
-	}
-}
-
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}
-	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	noConnection := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	for name, test := range map[string]struct {
 		err  error
 		want string
 	}{
-		"refused":      {&url.Error{Op: "Get", Err: refused}, "the cluster does not answer: "},
-		"a connection": {refused, "the cluster does not answer: "},
+		"no server":    {&url.Error{Op: "Get", Err: noConnection}, "the cluster does not answer: "},
+		"a connection": {noConnection, "the cluster does not answer: "},
 		"unknown name": {&url.Error{Op: "Get", Err: &net.DNSError{Name: "nowhere"}}, "the cluster does not answer: "},
 		"certificate": {
 			&url.Error{Op: "Get", Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}},
 			"this is not the cluster that the kubeconfig is for: ",
 		},
 		"unauthorized": {apierrors.NewUnauthorized("no"), "the cluster does not know who you are: "},
-		"forbidden":    {apierrors.NewForbidden(pods, "", errors.New("no")), "the kubeconfig's user lacks a right: "},
+		"forbidden":    {apierrors.NewForbidden(pods, "", errors.New("no")), "the kubeconfig's user lacks a permission: "},
 		"no such kind": {&apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Foo"}}, "the cluster does not know this resource: "},
 		"broken group": {&discovery.ErrGroupDiscoveryFailed{}, "the cluster does not know this resource: "},
 		"not found":    {apierrors.NewNotFound(pods, "a"), `pods "a" not found`},
@@ -152,7 +48,7 @@ func TestExplain(t *testing.T) {
 			for _, err := range []error{test.err, wrapped} {
 				explained := connect.Explain(err)
 				g.Expect(explained).To(MatchError(ContainSubstring(test.want)))
-				g.Expect(errors.Is(explained, err)).To(BeTrue(), "what it was can still be asked")
+				g.Expect(errors.Is(explained, err)).To(BeTrue(), "it wraps the error")
 			}
 		})
 	}

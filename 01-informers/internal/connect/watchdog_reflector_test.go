@@ -20,11 +20,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// api is an API server with one ConfigMap that changes after the first watch has begun. That watch never
-// hears of it.
+// api is an API server with one ConfigMap that changes after the first watch has begun, without an event on that watch.
 type api struct {
 	watches atomic.Int32
-	// hang is how the first watch goes on.
+	// hang is called by the first watch.
 	hang func(req *http.Request)
 }
 
@@ -70,7 +69,7 @@ func send(w http.ResponseWriter, kind watch.EventType, object runtime.Object) {
 	flush(w)
 }
 
-// TestReflectorOnAHangingWatch lives through an hour with a reflector whose first watch hangs.
+// TestReflectorOnAHangingWatch runs a reflector for an hour whose first watch hangs.
 func TestReflectorOnAHangingWatch(t *testing.T) {
 	t.Parallel()
 	const never = time.Hour
@@ -93,7 +92,7 @@ func TestReflectorOnAHangingWatch(t *testing.T) {
 				config := serve(t, test.http2, server.ServeHTTP)
 				if test.deadConnection {
 					server.hang = func(req *http.Request) {
-						wait(time.Millisecond) // what was sent is on its way
+						wait(time.Millisecond) // until what was sent is received
 						dead(req)
 						hang(req)
 					}
@@ -121,7 +120,7 @@ func TestReflectorOnAHangingWatch(t *testing.T) {
 	}
 }
 
-// reflect runs a reflector on ConfigMaps, and returns what tells the value in its store.
+// reflect runs a reflector on ConfigMaps, and returns a function that reads the value in its store.
 func reflect(t *testing.T, config *rest.Config) func() string {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)

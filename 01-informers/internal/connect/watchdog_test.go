@@ -25,7 +25,7 @@ func hang(req *http.Request) { <-req.Context().Done() }
 func TestIdleWatchEndsAWatchThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
-		"before the head of the answer": func(_ http.ResponseWriter, req *http.Request) { hang(req) },
+		"before the headers of the response": func(_ http.ResponseWriter, req *http.Request) { hang(req) },
 		"before the first event": func(w http.ResponseWriter, req *http.Request) {
 			flush(w)
 			hang(req)
@@ -63,12 +63,12 @@ func endsAfterIdle(t *testing.T, config *rest.Config) {
 		_, err = io.Copy(io.Discard, body)
 	}
 	g.Expect(err).To(MatchError(ErrIdleWatch))
-	g.Expect(utilnet.IsTimeout(err)).To(BeTrue(), "client-go takes it for the end of a connection")
+	g.Expect(utilnet.IsTimeout(err)).To(BeTrue(), "client-go treats it as the end of a connection")
 	g.Expect(time.Since(start)).To(Equal(idle))
 }
 
-// TestIdleWatchLeavesAlone holds that nothing else is ended: each of these takes an hour.
-func TestIdleWatchLeavesAlone(t *testing.T) {
+// Nothing else is ended: each of these takes an hour.
+func TestIdleWatchEndsNothingElse(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		path   string
@@ -76,13 +76,13 @@ func TestIdleWatchLeavesAlone(t *testing.T) {
 		pause  time.Duration // of the server, before each
 		slow   time.Duration // of the reader, after each
 	}{
-		"a watch with a bookmark a minute":          {path: "/api/v1/pods?watch=true", events: 60, pause: time.Minute},
-		"a reader that takes its time":              {path: "/api/v1/pods?watch=true", events: 6, slow: 10 * time.Minute},
-		"a list":                                    {path: "/api/v1/pods", events: 1, pause: time.Hour},
-		"a list that says that it is not a watch":   {path: "/api/v1/pods?watch=false", events: 1, pause: time.Hour},
-		"a list that says so with a number":         {path: "/api/v1/pods?watch=0", events: 1, pause: time.Hour},
-		"an object of the name of the parameter":    {path: "/api/v1/namespaces/default/pods/watch", events: 1, pause: time.Hour},
-		"a watch that ends in order, after a while": {path: "/api/v1/pods?watch=1", events: 30, pause: 2 * time.Minute},
+		"a watch with a bookmark a minute":        {path: "/api/v1/pods?watch=true", events: 60, pause: time.Minute},
+		"a reader that takes its time":            {path: "/api/v1/pods?watch=true", events: 6, slow: 10 * time.Minute},
+		"a list":                                  {path: "/api/v1/pods", events: 1, pause: time.Hour},
+		"a list that says that it is not a watch": {path: "/api/v1/pods?watch=false", events: 1, pause: time.Hour},
+		"a list that says so with a number":       {path: "/api/v1/pods?watch=0", events: 1, pause: time.Hour},
+		"an object of the name of the parameter":  {path: "/api/v1/namespaces/default/pods/watch", events: 1, pause: time.Hour},
+		"a watch that ends without an error":      {path: "/api/v1/pods?watch=1", events: 30, pause: 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,8 +124,7 @@ func TestIdleWatchIsOffAtZero(t *testing.T) {
 	g.Expect(IdleWatch(0)(http.DefaultTransport)).To(BeIdenticalTo(http.DefaultTransport))
 }
 
-// TestIdleWatchClosed holds that a watch that its caller ends leaves nothing behind, not even a timer: the
-// bubble would wait for what that starts.
+// A watch that its caller ends leaves no timer and no goroutine behind: the bubble would wait for them.
 func TestIdleWatchClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,6 +171,6 @@ func TestPaceWatches(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		_, err := get(ctx, t, client, "/api/v1/pods?watch=true")
-		g.Expect(err).To(MatchError(context.Canceled), "nobody waits for what nobody wants any more")
+		g.Expect(err).To(MatchError(context.Canceled), "the wait ends with the context")
 	})
 }

@@ -11,103 +11,125 @@ import (
 )
 
 const (
-	// FirstRetry is the time from the first refusal to the next try; it doubles with each.
+	// FirstRetry is the time from the first rejection to the next try. It doubles with each rejection.
 	FirstRetry = 5 * time.Millisecond
 	// LongestRetry is the longest time between two tries.
 	LongestRetry = 30 * time.Second
+	// UnseenRetry is the time to the next try after a name conflict with a Deployment that the cache lacks: it may never
+	// have its deletion.
+	UnseenRetry = time.Second
 )
 
-// Attempts counts, for each Foo and generation of its spec, how often the API server refused its
-// Deployment, and says when to try again and when to give up. It is safe for use by many workers.
+// Attempts counts, for each Foo and generation of its spec, how often the API server rejected its Deployment. It says
+// when the next try is due and when there is none. It is safe for use by many workers.
 //
-// It is not the queue's rate limiter that paces these tries: anything may wake a Foo, each status of a
-// rolling Deployment for one, and no such pass may use up a try before its time.
+// The queue's rate limiter cannot pace these tries: any event triggers a reconciliation, for instance each status of a
+// Deployment during a rollout, and must not use up a try.
 type Attempts struct {
-	max   int
-	clock clock.PassiveClock
+	maxRetries int
+	clock      clock.PassiveClock
 
 	mu    sync.Mutex
-	known map[types.NamespacedName]attempt
+	known map[types.NamespacedName]attempts
 }
 
-type attempt struct {
+// attempts are those for one generation of a Foo.
+type attempts struct {
 	uid        types.UID
 	generation int64
-	refused    int
-	last       *Refusal
-	next       time.Time
+	rejections int
+	last       *Failure
+	due        time.Time
+	// asDesired says that the Deployment is as desired although the last try was rejected.
+	asDesired bool
 }
 
-// NewAttempts returns a counter that gives up when the first try and max more were refused.
+// NewAttempts returns a counter that allows a first try and maxRetries more.
 func NewAttempts(maxRetries int, clock clock.PassiveClock) *Attempts {
-	return &Attempts{max: maxRetries, clock: clock, known: map[types.NamespacedName]attempt{}}
+	return &Attempts{maxRetries: maxRetries, clock: clock, known: map[types.NamespacedName]attempts{}}
 }
 
-// Verdict is what the tries for one generation of a Foo amount to.
-type Verdict struct {
-	// Refused is the last refusal; nil if the present spec has not been refused.
-	Refused *Refusal
-	// GaveUp says that nothing more is to be tried until the spec changes.
-	GaveUp bool
-	// Wait is how long to wait before the next try; 0 if it is due.
+// Retry is what follows from the attempts for one generation of a Foo.
+type Retry struct {
+	// Failure is the last rejection; nil if no try for the present spec was rejected.
+	Failure *Failure
+	// Exhausted says that there is no other try until the spec changes.
+	Exhausted bool
+	// Wait is the time until the next try; 0 if it is due.
 	Wait time.Duration
 }
 
-// MayTry tells whether a try is due.
-func (v Verdict) MayTry() bool { return !v.GaveUp && v.Wait == 0 }
+// Due reports whether a try is due.
+func (r Retry) Due() bool { return !r.Exhausted && r.Wait == 0 }
 
-// Of returns the verdict on a Foo's present spec. That a controller gave up before a restart, it knows
-// from the Foo's condition Stalled.
-func (a *Attempts) Of(f *v1alpha1.Foo) Verdict {
+// Of returns when the next try for a Foo's present spec is due. After a restart it knows from the condition Stalled that
+// there is none, and from Ready why: without either of them it allows another try.
+func (a *Attempts) Of(f *v1alpha1.Foo) Retry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	seen, ok := a.known[key(f)]
-	if ok && seen.isOf(f) {
-		return a.verdict(seen, a.clock.Now())
+	if known, ok := a.known[key(f)]; ok && known.isOf(f) {
+		return a.retry(known, a.clock.Now())
 	}
 	delete(a.known, key(f))
-	return Verdict{GaveUp: Stalled(f), Refused: reported(f)}
+	failure := reportedFailure(f)
+	return Retry{Exhausted: failure != nil, Failure: failure}
 }
 
-// Refuse notes that a try was refused, and returns the new verdict.
-func (a *Attempts) Refuse(f *v1alpha1.Foo, refusal *Refusal) Verdict {
+// NoteRejected notes that a try was rejected, and returns when the next one is due.
+func (a *Attempts) NoteRejected(f *v1alpha1.Foo, failure *Failure) Retry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	seen, ok := a.known[key(f)]
-	if !ok || !seen.isOf(f) {
-		seen = attempt{uid: f.UID, generation: f.Generation}
+	known := a.known[key(f)]
+	if !known.isOf(f) {
+		known = attempts{uid: f.UID, generation: f.Generation}
 	}
-	seen.refused++
-	seen.last = refusal
-	// One reading of the clock for both: were there time between two of them, the wait could come out as 0, as if an
-	// event would announce the next try.
+	known.rejections++
+	known.last = failure
+	// The clock is read once: with time between two readings, the wait could be 0, which means that an event triggers the
+	// next try.
 	now := a.clock.Now()
-	seen.next = now.Add(pause(seen.refused))
-	a.known[key(f)] = seen
-	return a.verdict(seen, now)
+	known.due = now.Add(backoff(known.rejections))
+	a.known[key(f)] = known
+	return a.retry(known, now)
 }
 
-// Forget drops what is known of a Foo: its Deployment is as wanted, or the Foo is gone.
+// NoteAsDesired notes that the Deployment is as desired: the status no longer reports the rejection.
+func (a *Attempts) NoteAsDesired(f *v1alpha1.Foo) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, ok := a.known[key(f)]; ok && known.isOf(f) {
+		known.asDesired = true
+		a.known[key(f)] = known
+	}
+}
+
+// NoteMissing notes that there is no Deployment. If it was as desired before, another try is due.
+func (a *Attempts) NoteMissing(f *v1alpha1.Foo) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known[key(f)].asDesired {
+		delete(a.known, key(f))
+	}
+}
+
+// Forget drops what is known of a Foo: its Deployment was applied, or the Foo is deleted.
 func (a *Attempts) Forget(name types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.known, name)
 }
 
-func (a *Attempts) verdict(seen attempt, now time.Time) Verdict {
-	if seen.refused > a.max {
-		return Verdict{Refused: seen.last, GaveUp: true}
+func (a *Attempts) retry(known attempts, now time.Time) Retry {
+	if known.rejections > a.maxRetries {
+		return Retry{Failure: known.last, Exhausted: true}
 	}
-	return Verdict{Refused: seen.last, Wait: max(0, seen.next.Sub(now))}
+	return Retry{Failure: known.last, Wait: max(0, known.due.Sub(now))}
 }
 
-func (s attempt) isOf(f *v1alpha1.Foo) bool { return s.uid == f.UID && s.generation == f.Generation }
+func (s attempts) isOf(f *v1alpha1.Foo) bool { return s.uid == f.UID && s.generation == f.Generation }
 
-// pause is the time to wait after the nth refusal.
-func pause(n int) time.Duration {
-	// Beyond 13 doublings it is the longest anyway, and far beyond them it would overflow.
-	return min(FirstRetry<<min(n-1, 20), LongestRetry)
-}
+// backoff is the time to wait after the nth rejection. More than 20 doublings would overflow; 13 reach the longest time.
+func backoff(n int) time.Duration { return min(FirstRetry<<min(n-1, 20), LongestRetry) }
 
 func key(f *v1alpha1.Foo) types.NamespacedName {
 	return types.NamespacedName{Namespace: f.Namespace, Name: f.Name}

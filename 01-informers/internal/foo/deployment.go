@@ -1,14 +1,16 @@
-// Package foo is what a Foo means, without a client, a cache or a clock of its own: the Deployment that a
-// spec asks for, the status that facts amount to, which errors are refusals, how often to try again, and
-// which transitions are worth an Event. Both implementations of the controller are built on it, so that
-// what differs between them is machinery.
+// Package foo is what both implementations of the Foo controller share: spec → desired Deployment, observation → status,
+// the classes of errors, when a rejected Deployment is tried again, and which transitions are worth an Event. It has no
+// client and no cache, and its clock is injected.
 package foo
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -18,40 +20,37 @@ import (
 )
 
 const (
-	// LabelName is the label of a Foo's Deployment and of its pods that says what they are.
-	LabelName = "app.kubernetes.io/name"
-
-	// LabelInstance says which Foo they belong to, by its name.
-	LabelInstance = "app.kubernetes.io/instance"
-
-	// LabelManagedBy says who made them: the caches keep such Deployments whole.
+	labelName     = "app.kubernetes.io/name"
+	labelInstance = "app.kubernetes.io/instance"
+	// LabelManagedBy is a label of the Deployment and of its pods, with the value ManagedBy.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-
-	// ManagedBy is the value of LabelManagedBy.
+	// ManagedBy names the operator.
 	ManagedBy = "foo-operator"
 
-	// ContainerName is the one container of a Foo's pods.
-	ContainerName = "foo"
+	containerName = "foo"
 )
 
-// SelectorLabels are what a Deployment finds the pods of one Foo by. A Deployment's selector is immutable,
-// so nothing that may change belongs here.
-func SelectorLabels(f *v1alpha1.Foo) map[string]string {
-	return map[string]string{LabelName: "foo", LabelInstance: f.Name}
+// NoResourceVersion is a resourceVersion that no object has: etcd counts from 1, and the first write makes it 2. An apply
+// that has it creates, and changes nothing that exists, because the API server compares it with that of what exists only.
+const NoResourceVersion = "1"
+
+// selectorLabels are what a Deployment finds the pods of one Foo by. A Deployment's selector is immutable, so nothing that
+// may change belongs here.
+func selectorLabels(f *v1alpha1.Foo) map[string]string {
+	return map[string]string{labelName: "foo", labelInstance: f.Name}
 }
 
-// Labels are those of the Deployment and of its pods.
-func Labels(f *v1alpha1.Foo) map[string]string {
-	labels := SelectorLabels(f)
+func dependentLabels(f *v1alpha1.Foo) map[string]string {
+	labels := selectorLabels(f)
 	labels[LabelManagedBy] = ManagedBy
 	return labels
 }
 
-// OwnerReference makes the Foo the controller of its Deployment: the garbage collector removes the
-// Deployment with it, and the Deployment's events wake it.
-func OwnerReference(f *v1alpha1.Foo) *metav1ac.OwnerReferenceApplyConfiguration {
+// ownerReference makes the Foo the controller of its Deployment: the garbage collector deletes the Deployment with it, and
+// the Deployment's events trigger a reconciliation of the Foo.
+func ownerReference(f *v1alpha1.Foo) *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
-		WithAPIVersion(v1alpha1.GroupVersion.String()).
+		WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).
 		WithKind("Foo").
 		WithName(f.Name).
 		WithUID(f.UID).
@@ -63,27 +62,27 @@ func OwnerReference(f *v1alpha1.Foo) *metav1ac.OwnerReferenceApplyConfiguration 
 // to own: all others are left to defaults and to other writers. Build a new one for each apply.
 func Deployment(f *v1alpha1.Foo, image string) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(f.Spec.DeploymentName, f.Namespace).
-		WithLabels(Labels(f)).
-		WithOwnerReferences(OwnerReference(f)).
+		WithLabels(dependentLabels(f)).
+		WithOwnerReferences(ownerReference(f)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(ptr.Deref(f.Spec.Replicas, 1)).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(SelectorLabels(f))).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selectorLabels(f))).
 			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(Labels(f)).
-				WithSpec(pod(image))))
+				WithLabels(dependentLabels(f)).
+				WithSpec(desiredPod(image))))
 }
 
-// pod is a pod that the `restricted` Pod Security level admits.
-func pod(image string) *corev1ac.PodSpecApplyConfiguration {
+// desiredPod is a pod that the `restricted` Pod Security level admits.
+func desiredPod(image string) *corev1ac.PodSpecApplyConfiguration {
 	return corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithContainers(corev1ac.Container().
-			WithName(ContainerName).
+			WithName(containerName).
 			WithImage(image).
-			// Left out, the API server would choose by the tag of the first image, and stay with that when the image changes.
+			// Left out, the API server would choose by the tag of the first image, and keep that when the image changes.
 			WithImagePullPolicy(corev1.PullIfNotPresent).
 			WithSecurityContext(corev1ac.SecurityContext().
 				WithAllowPrivilegeEscalation(false).
@@ -91,41 +90,72 @@ func pod(image string) *corev1ac.PodSpecApplyConfiguration {
 				WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))))
 }
 
-// InSync tells whether every field that this controller owns of the live Deployment is as desired, so that
-// an apply would change nothing. What other writers own does not count. The live object needs its
-// managedFields. One that cannot be extracted is not in sync: another writer may have put an entry twice into a
-// list with keys, which the API server accepts with a warning.
+// InSync reports whether every field that this controller owns of the live Deployment is as desired, so that an apply would
+// change nothing. What other writers own does not count. The live object needs its managedFields. One that cannot be
+// extracted is not in sync: another writer may have put an entry twice into a list with keys, which the API server accepts
+// with a warning.
 func InSync(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) bool {
 	owned, err := appsv1ac.ExtractDeployment(live, FieldOwner)
 	return err == nil && apiequality.Semantic.DeepEqual(owned, desired)
 }
 
-// OwnerOf returns the reference by which a Foo, any Foo, controls the object; nil if none does.
+// IsAsDesired reports whether every field of the desired Deployment has its value in the live one, also if another writer owns it. After
+// another writer has changed a field and changed it back, the Deployment is as desired and not in sync: that writer owns
+// the field.
+func IsAsDesired(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) bool {
+	if live == nil {
+		return false
+	}
+	is, liveErr := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	should, desiredErr := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	// An object from a cache may lack them.
+	delete(should, "apiVersion")
+	delete(should, "kind")
+	return liveErr == nil && desiredErr == nil && covers(is, should)
+}
+
+// covers reports whether a value contains another one. A list contains an element if one of its own does: the lists of our
+// Deployment are sets, or have keys.
+func covers(is, should any) bool {
+	switch should := should.(type) {
+	case map[string]any:
+		fields, ok := is.(map[string]any)
+		for name, value := range should {
+			ok = ok && covers(fields[name], value)
+		}
+		return ok
+	case []any:
+		elements, ok := is.([]any)
+		for _, element := range should {
+			ok = ok && slices.ContainsFunc(elements, func(one any) bool { return covers(one, element) })
+		}
+		return ok
+	}
+	return is == should
+}
+
+// OwnerOf returns the reference by which a Foo, any Foo, is the controller of the object; nil if none is.
 func OwnerOf(object metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(object)
-	if owner == nil || owner.Kind != "Foo" || owner.APIVersion != v1alpha1.GroupVersion.String() {
+	if owner == nil || owner.Kind != "Foo" || owner.APIVersion != v1alpha1.SchemeGroupVersion.String() {
 		return nil
 	}
 	return owner
 }
 
-// Reduce is a cache transform for Deployments, for both kinds of cache. One of ours, by its label, stays
-// whole: its managedFields tell what this controller owns of it. Of a foreign one stays what a conflict of
-// names can hang on. Anything that is not a Deployment passes as it is.
+// Reduce is a cache transform for Deployments. One that a Foo owns stays whole: its managedFields say what this controller
+// owns of it, and its status how many replicas are available. Of any other one stays what a name conflict depends on.
+// Other objects are not changed.
 func Reduce(in any) (any, error) {
 	deployment, ok := in.(*appsv1.Deployment)
-	if !ok || deployment.Labels[LabelManagedBy] == ManagedBy {
+	if !ok || OwnerOf(deployment) != nil {
 		return in, nil
 	}
 	return &appsv1.Deployment{
 		TypeMeta: deployment.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            deployment.Name,
-			Namespace:       deployment.Namespace,
-			UID:             deployment.UID,
-			ResourceVersion: deployment.ResourceVersion,
-			Labels:          deployment.Labels,
-			OwnerReferences: deployment.OwnerReferences,
+			Name: deployment.Name, Namespace: deployment.Namespace, UID: deployment.UID, ResourceVersion: deployment.ResourceVersion,
+			Labels: deployment.Labels, OwnerReferences: deployment.OwnerReferences,
 		},
 	}, nil
 }

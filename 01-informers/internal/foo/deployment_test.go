@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
@@ -26,10 +27,10 @@ func TestDeployment(t *testing.T) {
 	g := NewWithT(t)
 	f := aFoo()
 	deployment := Deployment(f, image)
-	g.Expect(*deployment.Name).To(Equal("web"), "the name is the spec's, not the Foo's")
+	g.Expect(*deployment.Name).To(Equal("web"), "the name in the spec, not the Foo's")
 	g.Expect(*deployment.Namespace).To(Equal("space"))
 	g.Expect(*deployment.Spec.Replicas).To(Equal(int32(1)))
-	labels := map[string]string{LabelName: "foo", LabelInstance: "one", LabelManagedBy: "foo-operator"}
+	labels := map[string]string{labelName: "foo", labelInstance: "one", LabelManagedBy: "foo-operator"}
 	g.Expect(deployment.Labels).To(Equal(labels))
 	g.Expect(deployment.Spec.Template.Labels).To(Equal(labels))
 	for label, value := range deployment.Spec.Selector.MatchLabels {
@@ -45,7 +46,7 @@ func TestDeployment(t *testing.T) {
 	g.Expect(deployment.Spec.Template.Spec.Containers).To(HaveLen(1))
 	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Name).To(Equal("foo"))
 	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
-	g.Expect(deployment.Spec.Template.Spec.Containers[0].ImagePullPolicy).To(HaveValue(Equal(corev1.PullIfNotPresent)), "else the first image's tag decides for all later ones")
+	g.Expect(deployment.Spec.Template.Spec.Containers[0].ImagePullPolicy).To(HaveValue(Equal(corev1.PullIfNotPresent)), "not chosen by the tag of the first image")
 
 	f.Spec.Replicas = new(int32(0))
 	g.Expect(*Deployment(f, image).Spec.Replicas).To(BeZero(), "0 is not unset")
@@ -61,7 +62,7 @@ func TestOwnerOf(t *testing.T) {
 		owned  bool
 	}{
 		"a Foo":                   {func(*metav1.OwnerReference) {}, true},
-		"owner but not in charge": {func(r *metav1.OwnerReference) { r.Controller = nil }, false},
+		"an owner, no controller": {func(r *metav1.OwnerReference) { r.Controller = nil }, false},
 		"another kind":            {func(r *metav1.OwnerReference) { r.Kind = "Bar" }, false},
 		"another group's Foo":     {func(r *metav1.OwnerReference) { r.APIVersion = "example.org/v1alpha1" }, false},
 	} {
@@ -89,35 +90,72 @@ func TestReduce(t *testing.T) {
 		Name: "web", Namespace: "space", UID: "1", ResourceVersion: "7", Labels: map[string]string{"app": "web"},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Bar"}},
 	}
-	foreign := &appsv1.Deployment{ObjectMeta: identity, Spec: appsv1.DeploymentSpec{Replicas: new(int32(3))}}
-	foreign.Annotations = map[string]string{"large": "text"}
-	foreign.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "someone"}}
-	reduced, err := Reduce(foreign)
+	other := &appsv1.Deployment{ObjectMeta: identity, Spec: appsv1.DeploymentSpec{Replicas: new(int32(3))}}
+	other.Annotations = map[string]string{"large": "text"}
+	other.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "someone"}}
+	reduced, err := Reduce(other)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(reduced).To(Equal(&appsv1.Deployment{ObjectMeta: identity}))
 	again, err := Reduce(reduced)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(again).To(Equal(reduced), "a transform may see what it has transformed")
+	g.Expect(again).To(Equal(reduced), "a transform may be called with its own result")
 
-	ours := foreign.DeepCopy()
-	ours.Labels[LabelManagedBy] = ManagedBy
+	// Not by a label: another writer may change it, and until it is corrected the status would report no replica.
+	ours := other.DeepCopy()
+	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Foo", Controller: new(true)}}
 	kept, err := Reduce(ours)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kept).To(BeIdenticalTo(ours), "managedFields tell what we own")
+	g.Expect(kept).To(BeIdenticalTo(ours), "managedFields say what we own")
 
-	other := &corev1.ConfigMap{}
-	kept, err = Reduce(other)
+	configMap := &corev1.ConfigMap{}
+	kept, err = Reduce(configMap)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kept).To(BeIdenticalTo(other))
+	g.Expect(kept).To(BeIdenticalTo(configMap))
 }
 
-// Such a list the API server accepts, with a warning, and nobody can tell from it what is whose.
+// The API server accepts such a list with a warning. It does not show which writer owns which entry.
 func TestWhatCannotBeExtractedIsNotInSync(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	live := &appsv1.Deployment{}
-	live.Spec.Template.Spec.Containers = []corev1.Container{{Name: ContainerName, Env: []corev1.EnvVar{{Name: "TWICE"}, {Name: "TWICE"}}}}
+	live.Spec.Template.Spec.Containers = []corev1.Container{{Name: containerName, Env: []corev1.EnvVar{{Name: "TWICE"}, {Name: "TWICE"}}}}
 	_, err := appsv1ac.ExtractDeployment(live, FieldOwner)
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(InSync(live, Deployment(aFoo(), image))).To(BeFalse())
+}
+
+// What other writers add does not count, nor which writer owns a field, nor the order of a list.
+func TestIsAsDesired(t *testing.T) {
+	t.Parallel()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(Deployment(aFoo(), image))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for name, test := range map[string]struct {
+		change    func(*appsv1.Deployment)
+		asDesired bool
+	}{
+		"as applied":       {func(*appsv1.Deployment) {}, true},
+		"without its kind": {func(d *appsv1.Deployment) { d.TypeMeta = metav1.TypeMeta{} }, true},
+		"an added sidecar": {func(d *appsv1.Deployment) {
+			containers := &d.Spec.Template.Spec.Containers
+			*containers = append([]corev1.Container{{Name: "sidecar"}}, *containers...)
+		}, true},
+		"an added label":      {func(d *appsv1.Deployment) { d.Labels["team"] = "blue" }, true},
+		"another image":       {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "other" }, false},
+		"another name":        {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Name = "other" }, false},
+		"other replicas":      {func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) }, false},
+		"a missing label":     {func(d *appsv1.Deployment) { delete(d.Labels, labelName) }, false},
+		"no owner":            {func(d *appsv1.Deployment) { d.OwnerReferences = nil }, false},
+		"no capabilities":     {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities = nil }, false},
+		"the owner's old uid": {func(d *appsv1.Deployment) { d.OwnerReferences[0].UID = "other" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			live := &appsv1.Deployment{}
+			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(fields), live)).To(Succeed())
+			test.change(live)
+			g.Expect(IsAsDesired(live, Deployment(aFoo(), image))).To(Equal(test.asDesired))
+		})
+	}
+	NewWithT(t).Expect(IsAsDesired(nil, Deployment(aFoo(), image))).To(BeFalse())
 }

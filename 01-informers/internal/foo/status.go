@@ -10,24 +10,23 @@ import (
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
 
-// Facts are what one reconciliation observed. They are all that the status is computed from.
-type Facts struct {
+// Observation is what one reconciliation observed. It is all that the status is computed from.
+type Observation struct {
 	// Deployment is the Foo's Deployment of the name in the spec; nil if there is none that the Foo owns.
 	Deployment *appsv1.Deployment
-	// Refused is why the Deployment could not be applied, or an earlier one not be deleted; nil if all could.
-	Refused *Refusal
-	// GaveUp says that the refusal was the last try for the present spec.
-	GaveUp bool
+	// Failure is why the Deployment could not be applied, or an earlier one not be deleted; nil if all could.
+	Failure *Failure
+	// Exhausted says that there is no other try for the present spec.
+	Exhausted bool
 }
 
-// Status is the status that the facts amount to. All it takes from the old status is when a condition last
-// changed. Numbers and times are not in the messages: each would be a write.
-func Status(f *v1alpha1.Foo, seen Facts, now metav1.Time) v1alpha1.FooStatus {
+// Status is the status that the observation amounts to. It takes from the old status only when a condition last changed.
+func Status(f *v1alpha1.Foo, observed Observation, now metav1.Time) v1alpha1.FooStatus {
 	status := *f.Status.DeepCopy()
 	status.ObservedGeneration = f.Generation
 	status.AvailableReplicas = 0
-	if seen.Deployment != nil {
-		status.AvailableReplicas = seen.Deployment.Status.AvailableReplicas
+	if observed.Deployment != nil {
+		status.AvailableReplicas = observed.Deployment.Status.AvailableReplicas
 	}
 
 	set := func(condition metav1.Condition) {
@@ -35,17 +34,20 @@ func Status(f *v1alpha1.Foo, seen Facts, now metav1.Time) v1alpha1.FooStatus {
 		condition.LastTransitionTime = now
 		setCondition(&status.Conditions, condition)
 	}
-	set(readyCondition(seen))
-	if seen.GaveUp {
-		set(stalledCondition())
+	set(readyCondition(observed))
+	if observed.Exhausted {
+		set(metav1.Condition{
+			Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRetriesExhausted,
+			Message: "the API server rejected the Deployment each time: it is not tried again until the spec changes",
+		})
 	} else {
 		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
 	}
 	return status
 }
 
-// setCondition sets one condition. While requests fail for reasons that pass, the first message stays: the next retry
-// may fail with another text, and each text would be a write.
+// setCondition sets one condition. While requests fail with transient errors, the first message stays: the next retry may
+// fail with another text, and each text would be a write.
 func setCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
 	condition.Message = shorten(condition.Message, maxConditionMessage)
 	before := ptr.Deref(apimeta.FindStatusCondition(*conditions, condition.Type), metav1.Condition{})
@@ -56,19 +58,19 @@ func setCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
 }
 
 // readyCondition decides the condition Ready: the first case that holds is the one a user can act on.
-func readyCondition(seen Facts) metav1.Condition {
+func readyCondition(observed Observation) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
-	notCreated := deploymentCondition(seen.Deployment, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)
-	stalled := deploymentCondition(seen.Deployment, appsv1.DeploymentProgressing, corev1.ConditionFalse)
+	notCreated := deploymentCondition(observed.Deployment, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)
+	stalled := deploymentCondition(observed.Deployment, appsv1.DeploymentProgressing, corev1.ConditionFalse)
 	switch {
 	// 1. The Deployment could not be applied: nothing below can be as the spec describes it.
-	case seen.Refused != nil:
-		ready.Reason, ready.Message = seen.Refused.Reason, seen.Refused.Message
+	case observed.Failure != nil:
+		ready.Reason, ready.Message = observed.Failure.Reason, observed.Failure.Message
 	// 2. All pods are as desired, and there are none.
-	case rolledOut(seen.Deployment) && wantedReplicas(seen.Deployment) == 0:
-		ready.Reason, ready.Message = v1alpha1.ReasonScaledToZero, "no replica is wanted, and none runs"
+	case rolledOut(observed.Deployment) && desiredReplicas(observed.Deployment) == 0:
+		ready.Reason, ready.Message = v1alpha1.ReasonScaledToZero, "no replica is desired, and none runs"
 	// 3. All pods are as desired.
-	case rolledOut(seen.Deployment):
+	case rolledOut(observed.Deployment):
 		ready.Status = metav1.ConditionTrue
 		ready.Reason, ready.Message = v1alpha1.ReasonAvailable, "every replica is available"
 	// 4. Pods are missing, and cannot be created: a quota, the namespace's Pod Security level.
@@ -77,7 +79,7 @@ func readyCondition(seen Facts) metav1.Condition {
 	// 5. Pods are missing for longer than the Deployment allows.
 	case stalled != nil:
 		ready.Reason, ready.Message = v1alpha1.ReasonProgressDeadlineExceeded, stalled.Message
-	// 6. Pods are missing, and will come. No numbers in the message: each would be a write.
+	// 6. Pods are missing, and will be created. No numbers in the message: each would be a write.
 	default:
 		ready.Reason, ready.Message = v1alpha1.ReasonRollingOut, "waiting for every replica to be replaced and available"
 	}
@@ -97,39 +99,29 @@ func deploymentCondition(deployment *appsv1.Deployment, conditionType appsv1.Dep
 	return nil
 }
 
-func stalledCondition() metav1.Condition {
-	return metav1.Condition{
-		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRetriesExhausted,
-		Message: "the API server refused the Deployment each time: nothing more is tried until the spec changes",
-	}
-}
-
-// Stalled tells whether the controller has given up on the Foo's present spec.
-func Stalled(f *v1alpha1.Foo) bool {
+// reportedFailure is the failure in the status of a Foo that is Stalled for its present spec; nil for any other Foo.
+func reportedFailure(f *v1alpha1.Foo) *Failure {
 	stalled := apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)
-	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.ObservedGeneration == f.Generation
-}
-
-// reported is the refusal that a stalled Foo's status tells of; nil for any other Foo.
-func reported(f *v1alpha1.Foo) *Refusal {
 	ready := apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || !Stalled(f) {
+	if ready == nil || stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.ObservedGeneration != f.Generation {
 		return nil
 	}
-	return &Refusal{Reason: ready.Reason, Message: ready.Message}
+	return &Failure{Reason: ready.Reason, Message: ready.Message}
 }
 
-// rolledOut tells whether every pod of the Deployment is of its present template and available. The status
-// counts only if the Deployment's controller wrote it for the present generation.
+// rolledOut reports whether every pod of the Deployment is of its present template and available, and, where none is desired,
+// whether none is left: one that is being deleted may still run, and is no replica any more. The status counts only if the
+// Deployment's controller wrote it for the present generation.
 func rolledOut(deployment *appsv1.Deployment) bool {
 	if deployment == nil {
 		return false
 	}
-	wanted, status := wantedReplicas(deployment), deployment.Status
+	desired, status := desiredReplicas(deployment), deployment.Status
 	return status.ObservedGeneration >= deployment.Generation &&
-		status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted && status.Replicas == wanted
+		status.UpdatedReplicas == desired && status.AvailableReplicas == desired && status.Replicas == desired &&
+		(desired > 0 || ptr.Deref(status.TerminatingReplicas, 0) == 0)
 }
 
-func wantedReplicas(deployment *appsv1.Deployment) int32 {
+func desiredReplicas(deployment *appsv1.Deployment) int32 {
 	return ptr.Deref(deployment.Spec.Replicas, 1)
 }

@@ -15,10 +15,10 @@ import (
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
 
-func deploymentWith(wanted int32, status appsv1.DeploymentStatus) *appsv1.Deployment {
+func deploymentWith(desired int32, status appsv1.DeploymentStatus) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Generation: 2},
-		Spec:       appsv1.DeploymentSpec{Replicas: &wanted},
+		Spec:       appsv1.DeploymentSpec{Replicas: &desired},
 		Status:     status,
 	}
 }
@@ -43,7 +43,8 @@ var (
 
 func TestReadyCondition(t *testing.T) {
 	t.Parallel()
-	stale, surging, unavailable, old := all(2), all(2), all(2), all(2)
+	stale, surging, unavailable, old, ending := all(2), all(2), all(2), all(2), all(0)
+	ending.TerminatingReplicas = new(int32(1))
 	rejected := condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)
 	stalled := condition(appsv1.DeploymentProgressing, corev1.ConditionFalse)
 	progressing := condition(appsv1.DeploymentProgressing, corev1.ConditionTrue)
@@ -52,30 +53,31 @@ func TestReadyCondition(t *testing.T) {
 	unavailable.AvailableReplicas = 1
 	old.UpdatedReplicas = 1
 	for name, test := range map[string]struct {
-		seen Facts
-		want string
+		observed Observation
+		want     string
 	}{
-		"nothing there yet":             {Facts{}, v1alpha1.ReasonRollingOut},
-		"all available":                 {Facts{Deployment: deploymentWith(2, all(2))}, v1alpha1.ReasonAvailable},
-		"status of an older generation": {Facts{Deployment: deploymentWith(2, stale)}, v1alpha1.ReasonRollingOut},
-		"an old pod still there":        {Facts{Deployment: deploymentWith(2, surging)}, v1alpha1.ReasonRollingOut},
-		"a pod of the old template":     {Facts{Deployment: deploymentWith(2, old)}, v1alpha1.ReasonRollingOut},
-		"a pod not available":           {Facts{Deployment: deploymentWith(2, unavailable)}, v1alpha1.ReasonRollingOut},
-		"none wanted, none left":        {Facts{Deployment: deploymentWith(0, all(0))}, v1alpha1.ReasonScaledToZero},
-		"none wanted, some left":        {Facts{Deployment: deploymentWith(0, all(1))}, v1alpha1.ReasonRollingOut},
-		"pods that are rejected":        {Facts{Deployment: deploymentWith(2, with(unavailable, stalled, rejected))}, v1alpha1.ReasonPodsNotCreated},
-		"no progress":                   {Facts{Deployment: deploymentWith(2, with(unavailable, stalled))}, v1alpha1.ReasonProgressDeadlineExceeded},
-		"some progress":                 {Facts{Deployment: deploymentWith(2, with(unavailable, progressing))}, v1alpha1.ReasonRollingOut},
-		"no progress of an older spec":  {Facts{Deployment: deploymentWith(2, with(stale, stalled, rejected))}, v1alpha1.ReasonRollingOut},
-		"no progress, and available":    {Facts{Deployment: deploymentWith(2, with(all(2), stalled, rejected))}, v1alpha1.ReasonAvailable},
-		"a request that failed":         {Facts{Deployment: deploymentWith(2, all(2)), Refused: Transient(errors.New("no connection"))}, v1alpha1.ReasonAPIError},
-		"refused, though all available": {Facts{Deployment: deploymentWith(2, all(2)), Refused: &Refusal{Reason: v1alpha1.ReasonApplyFailed}}, v1alpha1.ReasonApplyFailed},
-		"somebody else's":               {Facts{Refused: NameConflict("web")}, v1alpha1.ReasonNameConflict},
+		"nothing there yet":             {Observation{}, v1alpha1.ReasonRollingOut},
+		"all available":                 {Observation{Deployment: deploymentWith(2, all(2))}, v1alpha1.ReasonAvailable},
+		"status of an older generation": {Observation{Deployment: deploymentWith(2, stale)}, v1alpha1.ReasonRollingOut},
+		"an old pod still there":        {Observation{Deployment: deploymentWith(2, surging)}, v1alpha1.ReasonRollingOut},
+		"a pod of the old template":     {Observation{Deployment: deploymentWith(2, old)}, v1alpha1.ReasonRollingOut},
+		"a pod not available":           {Observation{Deployment: deploymentWith(2, unavailable)}, v1alpha1.ReasonRollingOut},
+		"none desired, none left":       {Observation{Deployment: deploymentWith(0, all(0))}, v1alpha1.ReasonScaledToZero},
+		"none desired, some left":       {Observation{Deployment: deploymentWith(0, all(1))}, v1alpha1.ReasonRollingOut},
+		"none desired, one still ends":  {Observation{Deployment: deploymentWith(0, ending)}, v1alpha1.ReasonRollingOut},
+		"pods that are rejected":        {Observation{Deployment: deploymentWith(2, with(unavailable, stalled, rejected))}, v1alpha1.ReasonPodsNotCreated},
+		"no progress":                   {Observation{Deployment: deploymentWith(2, with(unavailable, stalled))}, v1alpha1.ReasonProgressDeadlineExceeded},
+		"some progress":                 {Observation{Deployment: deploymentWith(2, with(unavailable, progressing))}, v1alpha1.ReasonRollingOut},
+		"no progress of an older spec":  {Observation{Deployment: deploymentWith(2, with(stale, stalled, rejected))}, v1alpha1.ReasonRollingOut},
+		"no progress, and available":    {Observation{Deployment: deploymentWith(2, with(all(2), stalled, rejected))}, v1alpha1.ReasonAvailable},
+		"a request that failed":         {Observation{Deployment: deploymentWith(2, all(2)), Failure: Transient(errors.New("no connection"))}, v1alpha1.ReasonAPIError},
+		"rejected, and all available":   {Observation{Deployment: deploymentWith(2, all(2)), Failure: &Failure{Reason: v1alpha1.ReasonApplyFailed}}, v1alpha1.ReasonApplyFailed},
+		"a Deployment of the name":      {Observation{Failure: NameConflict("web")}, v1alpha1.ReasonNameConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			ready := readyCondition(test.seen)
+			ready := readyCondition(test.observed)
 			g.Expect(ready.Reason).To(Equal(test.want))
 			want := metav1.ConditionFalse
 			if test.want == v1alpha1.ReasonAvailable {
@@ -90,55 +92,53 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	f := aFoo()
-	seen := Facts{Deployment: deploymentWith(3, appsv1.DeploymentStatus{AvailableReplicas: 1})}
-	f.Status = Status(f, seen, start)
+	observed := Observation{Deployment: deploymentWith(3, appsv1.DeploymentStatus{AvailableReplicas: 1})}
+	f.Status = Status(f, observed, start)
 	g.Expect(f.Status.ObservedGeneration).To(Equal(int64(2)))
 	g.Expect(f.Status.AvailableReplicas).To(Equal(int32(1)))
 	ready := ReadyOf(f.Status)
 	g.Expect(ready.ObservedGeneration).To(Equal(int64(2)))
 	g.Expect(ready.LastTransitionTime).To(Equal(start))
 
-	g.Expect(Status(f, seen, later)).To(Equal(f.Status), "the same facts are no change: at rest nothing is written")
+	g.Expect(Status(f, observed, later)).To(Equal(f.Status), "the same observation: in steady state nothing is written")
 
-	seen.Refused = NameConflict("web")
-	conflict := Status(f, seen, later)
+	observed.Failure = NameConflict("web")
+	conflict := Status(f, observed, later)
 	g.Expect(ReadyOf(conflict).LastTransitionTime).To(Equal(start), "False before, False now")
-	g.Expect(ReadyOf(Status(f, Facts{Deployment: deploymentWith(1, all(1))}, later)).LastTransitionTime).To(Equal(later))
-	g.Expect(ReadyOf(f.Status).Reason).To(Equal(v1alpha1.ReasonRollingOut), "the old status is not touched")
+	g.Expect(ReadyOf(Status(f, Observation{Deployment: deploymentWith(1, all(1))}, later)).LastTransitionTime).To(Equal(later))
+	g.Expect(ReadyOf(f.Status).Reason).To(Equal(v1alpha1.ReasonRollingOut), "the old status is not changed")
 
-	g.Expect(Status(f, Facts{}, later).AvailableReplicas).To(BeZero())
+	g.Expect(Status(f, Observation{}, later).AvailableReplicas).To(BeZero())
 }
 
-func TestStalledComesAndGoes(t *testing.T) {
+func TestStalledIsSetAndRemoved(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	f := aFoo()
-	refused := &Refusal{Reason: v1alpha1.ReasonApplyFailed, Message: "no"}
-	f.Status = Status(f, Facts{Refused: refused}, start)
+	rejected := &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "no"}
+	f.Status = Status(f, Observation{Failure: rejected}, start)
 	g.Expect(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
-	g.Expect(Stalled(f)).To(BeFalse())
+	isReported := func() bool { return reportedFailure(f) != nil }
+	g.Expect(isReported()).To(BeFalse())
 
-	f.Status = Status(f, Facts{Refused: refused, GaveUp: true}, start)
+	f.Status = Status(f, Observation{Failure: rejected, Exhausted: true}, start)
 	stalled := apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)
 	g.Expect(stalled.Reason).To(Equal(v1alpha1.ReasonRetriesExhausted))
 	g.Expect(stalled.ObservedGeneration).To(Equal(int64(2)))
-	g.Expect(Stalled(f)).To(BeTrue())
-	g.Expect(reported(f)).To(Equal(refused))
+	g.Expect(reportedFailure(f)).To(Equal(rejected))
 
 	f.Generation = 3
-	g.Expect(Stalled(f)).To(BeFalse(), "another spec")
-	told := reported(f) != nil
-	g.Expect(told).To(BeFalse())
-	f.Status = Status(f, Facts{}, later)
+	g.Expect(isReported()).To(BeFalse(), "another spec")
+	f.Status = Status(f, Observation{}, later)
 	g.Expect(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
 }
 
-// A request that keeps failing is one write of the status, whatever the errors say of addresses and times.
+// A request that keeps failing is one write of the status, whatever addresses and times are in the errors.
 func TestTransientErrorIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	f := aFoo()
-	failing := func(err string) Facts { return Facts{Refused: Transient(errors.New(err))} }
+	failing := func(err string) Observation { return Observation{Failure: Transient(errors.New(err))} }
 	f.Status = Status(f, failing("applying Deployment web: dial tcp 10.0.0.1:8443: i/o timeout after 10.2s"), start)
 	ready := ReadyOf(f.Status)
 	g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonAPIError))
@@ -148,13 +148,13 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	f.Generation++
 	g.Expect(ReadyOf(Status(f, failing("applying Deployment web: EOF"), later)).Message).To(HaveSuffix("EOF"), "another spec")
 	f.Generation--
-	g.Expect(ReadyOf(Status(f, Facts{Refused: NameConflict("web")}, later)).Reason).To(Equal(v1alpha1.ReasonNameConflict))
+	g.Expect(ReadyOf(Status(f, Observation{Failure: NameConflict("web")}, later)).Reason).To(Equal(v1alpha1.ReasonNameConflict))
 }
 
 func TestMessageFitsIntoACondition(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	long := Facts{Refused: &Refusal{Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("\u725b", 20000)}}
+	long := Observation{Failure: &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("\u725b", 20000)}}
 	message := ReadyOf(Status(aFoo(), long, start)).Message
 	g.Expect(len(message)).To(And(BeNumerically("<=", maxConditionMessage), BeNumerically(">", maxConditionMessage-4)))
 	g.Expect(message).To(HaveSuffix("\u725b…"), "cut between two characters")

@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// pageLoads is how much keepsUp asks for: with GLASS_LOAD=full 2,000 pods, and 200 changes a second for 15 s, which
-// needs a machine that does nothing else.
+// pageLoads is the load of keepsUp: with GLASS_LOAD=full 2,000 pods, and 200 changes a second for 15 s, which needs a machine
+// without other load.
 func pageLoads() load {
 	if os.Getenv("GLASS_LOAD") == "full" {
 		return load{pods: 2000, perSecond: 200, lasts: 15 * time.Second, minRate: 190, maxLag: time.Second}
@@ -20,7 +20,7 @@ func pageLoads() load {
 }
 
 const (
-	// mostElements is how many elements the page may have, however much there is to show.
+	// mostElements is how many elements the page may have, for any load.
 	mostElements = 3500
 	// mostGrowth is how much the page's memory may grow while it shows changes, in bytes.
 	mostGrowth = 10 << 20
@@ -28,12 +28,12 @@ const (
 
 // keepsUp changes pods while a page shows them and follows one.
 func (b browser) keepsUp(t *testing.T) {
-	asked := pageLoads()
+	load := pageLoads()
 	s := open(t, "pods", Options{Workers: 16, WorkTime: 50 * time.Millisecond, FailEvery: 50}).synced(t)
-	makePods(t, s.client, s.ns, asked.pods)
+	makePods(t, s.client, s.ns, load.pods)
 	page := b.open(t, s.URL)
 	page.follow("store", "kept", "pod-")
-	page.eventually(`document.querySelector('[data-stage="store"] .number').textContent.replace(",", "") === "` + strconv.Itoa(asked.pods) + `"`)
+	page.eventually(`document.querySelector('[data-stage="store"] .number').textContent.replace(",", "") === "` + strconv.Itoa(load.pods) + `"`)
 	page.eventually(`document.querySelector('[data-stage="store"] .more').textContent.includes("more")`)
 	memory := func() int {
 		return evaluate[int](page, `(globalThis.gc?.(), performance.memory.usedJSHeapSize)`)
@@ -41,7 +41,7 @@ func (b browser) keepsUp(t *testing.T) {
 	before := memory()
 
 	rates := make(chan float64, 1)
-	go func() { rates <- changePods(t, s.client, s.ns, asked) }()
+	go func() { rates <- changePods(t, s.client, s.ns, load) }()
 	var lags []time.Duration
 	var behind []int
 	var rate float64
@@ -51,7 +51,7 @@ func (b browser) keepsUp(t *testing.T) {
 		case rate = <-rates:
 		case <-time.After(200 * time.Millisecond):
 		}
-		// How far the page is behind what the server knows now, and when it has drawn that.
+		// How many events the page is behind the server, and how long it takes to show them.
 		want, began := int(s.glass.hub.Now().Seq), time.Now()
 		seen := page.drawnSeq()
 		behind = append(behind, max(0, want-seen))
@@ -70,18 +70,18 @@ func (b browser) keepsUp(t *testing.T) {
 
 	slices.Sort(lags)
 	slices.Sort(behind)
-	t.Logf("asked for  %d pods, %d changes a second for %s; %.0f a second were made", asked.pods, asked.perSecond, asked.lasts, rate)
+	t.Logf("load       %d pods, %d changes a second for %s; %.0f a second were made", load.pods, load.perSecond, load.lasts, rate)
 	t.Logf("lag        until drawn p50 %s, p99 %s, of %d samples; p50 %d events, most %d", quantile(lags, 50), quantile(lags, 99), len(lags), behind[len(behind)/2], behind[len(behind)-1])
 	t.Logf("elements   %d at most", elements)
 	t.Logf("memory     %.1f MB before, %.1f MB after", float64(before)/1e6, float64(after)/1e6)
-	page.Expect(rate).To(BeNumerically(">=", asked.minRate))
-	page.Expect(quantile(lags, 99)).To(BeNumerically("<", asked.maxLag))
+	page.Expect(rate).To(BeNumerically(">=", load.minRate))
+	page.Expect(quantile(lags, 99)).To(BeNumerically("<", load.maxLag))
 	page.Expect(elements).To(And(BeNumerically(">", 300), BeNumerically("<", mostElements)))
 	page.Expect(after - before).To(BeNumerically("<", mostGrowth))
 	page.eventually(`document.querySelector("#warning").hidden`)
 }
 
-// drawnSeq is the last event that the page has drawn.
+// drawnSeq is the last event that the page shows.
 func (p *tab) drawnSeq() int {
 	p.Helper()
 	return evaluate[int](p, `Number(document.documentElement.dataset.seq)`)

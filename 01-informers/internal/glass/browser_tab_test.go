@@ -53,16 +53,16 @@ func startBrowser(t *testing.T) browser {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium),
-		// The sandbox needs rights that root in a container lacks; all pages are ours.
+		// The sandbox needs privileges that root in a container does not have. No other pages are opened.
 		chromedp.NoSandbox,
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
-		// For the figures of memory.
+		// For the memory figures.
 		chromedp.Flag("enable-precise-memory-info", true),
 		chromedp.Flag("js-flags", "--expose-gc"),
 	)
-	// The test's own context ends before the browser is asked to.
+	// The context of the test ends before the browser is stopped.
 	allocator, release := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	t.Cleanup(release)
 	ctx, _ := chromedp.NewContext(allocator)

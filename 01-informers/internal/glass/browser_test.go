@@ -14,22 +14,22 @@ import (
 
 func TestPage(t *testing.T) {
 	b := startBrowser(t)
-	t.Run("AConfigMapTravels", b.aConfigMapTravels)
+	t.Run("StagesOfAConfigMap", b.stagesOfAConfigMap)
 	t.Run("StepByStep", b.stepByStep)
 	t.Run("KeyboardOnly", b.keyboardOnly)
 	t.Run("BackOff", b.backOff)
 	t.Run("AfterALostConnection", b.afterALostConnection)
 	t.Run("Dropped", b.droppedEvents)
 	t.Run("AnotherRun", b.anotherRun)
-	t.Run("SecretsAreNotSeen", b.secretsAreNotSeen)
+	t.Run("SecretsAreNotShown", b.secretsAreNotShown)
 	t.Run("NamesAreOnlyText", b.namesAreOnlyText)
 	t.Run("WithoutAnimations", b.withoutAnimations)
 	t.Run("Readable", b.readable)
-	// This one measures: it runs alone, before those above go on.
+	// This one measures: it runs alone, because the others pause at t.Parallel until it has ended.
 	t.Run("KeepsUp", b.keepsUp)
 }
 
-// cardIn is an expression: whether a part has a card that holds a text.
+// cardIn is an expression: whether a part has a card with a text.
 func cardIn(stage, look, text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll('[data-stage=%q] .card[data-look=%q]')].some(one => one.textContent.includes(%q))`, stage, look, text)
 }
@@ -41,7 +41,7 @@ func (s *site) change(t *testing.T, name, patch string) {
 	}
 }
 
-// history is what the panel says of the item that is followed: its stages.
+// history returns the stages of the followed item in the panel.
 func (p *tab) history() []string {
 	p.Helper()
 	return evaluate[[]string](p, `[...document.querySelectorAll(".history b")].map(one => one.textContent)`)
@@ -54,7 +54,7 @@ func (p *tab) follow(stage, look, text string) {
 	evaluate[bool](p, fmt.Sprintf(`([...document.querySelectorAll('[data-stage=%q] .card[data-look=%q]')].find(one => one.textContent.includes(%q)).click(), true)`, stage, look, text))
 }
 
-func (b browser) aConfigMapTravels(t *testing.T) {
+func (b browser) stagesOfAConfigMap(t *testing.T) {
 	t.Parallel()
 	s := open(t, "configmaps", Options{WorkTime: 20 * time.Millisecond}).synced(t)
 	page := b.open(t, s.URL)
@@ -84,7 +84,8 @@ func (b browser) aConfigMapTravels(t *testing.T) {
 		if step.what == "changed" {
 			evaluate[bool](page, `document.querySelector("summary").click() ?? true`)
 			page.eventually(`document.querySelector("pre").textContent.includes("colour: green")`)
-			page.Expect(evaluate[int](page, `document.querySelectorAll(".card.followed").length`)).To(Equal(7), "one in each part")
+			// One in each part.
+			page.eventually(`document.querySelectorAll(".card.followed").length === 7`)
 			page.screenshot("glass-followed.png")
 		}
 	}
@@ -119,7 +120,7 @@ func (b browser) stepByStep(t *testing.T) {
 	}
 	page.Expect(page.history()).To(HaveLen(7))
 	page.run(chromedp.Click("#step"))
-	page.eventually(`document.querySelector("#live").textContent === "Nothing is held, so that nothing moved."`)
+	page.eventually(`document.querySelector("#live").textContent === "No item waits, so none moved."`)
 	page.run(chromedp.Click("#pause"))
 	page.eventually(`document.querySelector("#running").textContent === "running"`)
 }
@@ -139,7 +140,7 @@ func (b browser) keyboardOnly(t *testing.T) {
 	page.press("s")
 	page.eventually(cardIn("watch", "here", "apple"))
 
-	// To the item by Tab: it is followed, and keeps the focus as it goes on.
+	// Tab moves the focus to the item: it is followed, and keeps the focus when it moves.
 	focused := func() string {
 		return evaluate[string](page, `(document.activeElement.closest("[data-stage]")?.dataset.stage ?? document.activeElement.id) + " " + (document.activeElement.dataset.look ?? "")`)
 	}
@@ -172,7 +173,7 @@ func (b browser) keyboardOnly(t *testing.T) {
 	evaluate[bool](page, `document.querySelector("#pause").focus() ?? true`)
 	page.press(" ")
 	page.eventually(`document.querySelector("#running").textContent === "paused"`)
-	page.Expect(evaluate[string](page, `getComputedStyle(document.activeElement).outlineStyle`)).To(Equal("solid"), "the focus is seen")
+	page.Expect(evaluate[string](page, `getComputedStyle(document.activeElement).outlineStyle`)).To(Equal("solid"), "the focus is visible")
 }
 
 func (b browser) backOff(t *testing.T) {
@@ -182,12 +183,12 @@ func (b browser) backOff(t *testing.T) {
 	for _, name := range []string{"apple", "pear", "plum", "cherry", "quince", "fig"} {
 		s.create(t, name)
 	}
-	page.eventually(cardIn("backoff", "here", "try 2, back in"))
-	page.follow("backoff", "here", "try ")
+	page.eventually(cardIn("backoff", "here", "attempt 2, queued in"))
+	page.follow("backoff", "here", "attempt ")
 	page.screenshot("glass-busy.png")
-	page.Expect(page.history()).To(ContainElements("Backing off", "Waiting"))
-	page.eventually(`document.querySelector(".history").textContent.includes("told to fail")`)
-	page.Expect(evaluate[string](page, `document.querySelector("#resource").textContent`)).To(HaveSuffix("every piece of work fails"))
+	page.Expect(page.history()).To(ContainElements("Backoff", "Waiting"))
+	page.eventually(`document.querySelector(".history").textContent.includes("a simulated failure")`)
+	page.Expect(evaluate[string](page, `document.querySelector("#resource").textContent`)).To(HaveSuffix("all work fails"))
 	page.run(phone)
 	page.Expect(evaluate[bool](page, `document.documentElement.scrollWidth <= innerWidth`)).To(BeTrue(), "a phone's width is enough")
 	page.screenshot("glass-phone.png")

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// policy lets the page use what this server serves, and nothing else.
+// policy allows the page to load from this server only.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guarded refuses what does not come from this server's own page. Whoever can reach the address may read the names of
-// objects and drive the informer; other pages in the reader's browser may not.
+// guarded rejects requests that do not come from this server's page. A user who can connect to the address can read the
+// names of objects and pause the informer; other pages in that user's browser cannot.
 func guarded(next http.Handler, anyHost bool, log *slog.Logger) http.Handler {
-	// Sec-Fetch-Site, or where a browser does not send it Origin against Host. A request with neither is no
-	// browser's.
+	// It checks Sec-Fetch-Site or, if a browser does not send it, compares Origin with Host. No browser sends a request
+	// without both.
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -27,13 +27,13 @@ func guarded(next http.Handler, anyHost bool, log *slog.Logger) http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("X-Frame-Options", "DENY")
 		if !anyHost && !loopbackHost(r.Host) {
-			// DNS rebinding: a page elsewhere gave its own name this machine's address.
-			log.Warn("refused: the Host header is not this machine", "host", r.Host, "path", r.URL.Path)
-			http.Error(w, "this server answers only as localhost", http.StatusForbidden)
+			// DNS rebinding: another site's name resolves to this machine's address.
+			log.Warn("rejected: the Host header is not this machine", "host", r.Host, "path", r.URL.Path)
+			http.Error(w, "this server accepts requests to localhost only", http.StatusForbidden)
 			return
 		}
 		if err := crossOrigin.Check(r); err != nil {
-			log.Warn("refused: the request comes from another page", "origin", r.Header.Get("Origin"), "path", r.URL.Path)
+			log.Warn("rejected: the request comes from another page", "origin", r.Header.Get("Origin"), "path", r.URL.Path)
 			http.Error(w, "this request comes from another page", http.StatusForbidden)
 			return
 		}
@@ -41,8 +41,8 @@ func guarded(next http.Handler, anyHost bool, log *slog.Logger) http.Handler {
 	})
 }
 
-// loopbackHost tells whether a Host header can only mean this machine. The port may be another one than
-// the server's, as behind a port that an editor or ssh forwards.
+// loopbackHost reports whether a Host header can only mean this machine. The port may differ from the server's: an editor or
+// ssh may forward it.
 func loopbackHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

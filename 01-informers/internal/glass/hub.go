@@ -15,34 +15,33 @@ import (
 	"example.com/workbook/01-informers/internal/handmade"
 )
 
-// DefaultLimits keep the last quarter of a minute at 200 changes a second, in about 5 MB.
+// DefaultLimits keep the events of 15 seconds with 200 changes a second, in about 5 MB.
 func DefaultLimits() Limits {
 	return Limits{Ring: 16384, Batch: 2000, FlushMs: 50, Items: 500, Log: 200, Objects: 5000, Clients: 16}
 }
 
-// hub takes the events as they happen, and keeps the last ones for clients that are behind and for a page that
-// comes late. All that it holds is bounded by its limits, but for one entry per object in the store and per key
-// in the work queue.
+// hub receives the events, and keeps the last ones for slow clients and for pages that connect later. Its limits bound its
+// memory, except for one entry for each object in the store and each key in the work queue.
 type hub struct {
 	clock  clock.PassiveClock
 	start  time.Time
-	run    string // tells this run's cursors from those of another
+	run    string // distinguishes this run's cursors from those of another
 	limits Limits
 	gate   *handmade.Gate
 
 	mu      sync.Mutex
-	ring    []Event // the event seq is at (seq-1) % len
+	ring    []Event // event seq is at (seq-1) % len
 	seq     uint64
-	changed chan struct{} // closed at the next event; nil while nobody waits
+	changed chan struct{} // closed at the next event; nil while no client waits
 
-	synced   bool
-	counts   Counts
-	totals   map[Stage]uint64
-	dropped  uint64
-	items    map[string]*list.Element // by Event.Item, in byAge
-	byAge    *list.List               // of Event: the newest of each item, oldest first
-	keptBack map[string]bool          // keys
-	objects  map[string]Object        // by key
+	synced  bool
+	counts  Counts
+	totals  map[Stage]uint64
+	dropped uint64
+	items   map[string]*list.Element // by Event.Item, in byAge
+	byAge   *list.List               // of Event: the latest of each item, oldest first
+	backoff map[string]bool          // keys
+	objects map[string]Object        // by key
 }
 
 func newHub(clock clock.PassiveClock, limits Limits, gate *handmade.Gate) *hub {
@@ -50,11 +49,11 @@ func newHub(clock clock.PassiveClock, limits Limits, gate *handmade.Gate) *hub {
 		clock: clock, start: clock.Now(), run: rand.String(8), limits: limits, gate: gate,
 		ring:   make([]Event, limits.Ring),
 		totals: map[Stage]uint64{}, items: map[string]*list.Element{}, byAge: list.New(),
-		keptBack: map[string]bool{}, objects: map[string]Object{},
+		backoff: map[string]bool{}, objects: map[string]Object{},
 	}
 }
 
-// observe is the informer's observer. It is called with locks of the parts held, and returns at once.
+// observe is for Probe.Observe: its caller may hold a lock of a part, so it returns at once.
 func (h *hub) observe(happened handmade.Event) {
 	event := translate(happened)
 	h.mu.Lock()
@@ -63,7 +62,7 @@ func (h *hub) observe(happened handmade.Event) {
 	h.publish(event)
 }
 
-// control reports what a reader did.
+// control publishes what a user did.
 func (h *hub) control(what, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +86,7 @@ func (h *hub) publish(event Event) {
 	}
 }
 
-// keep notes where an item is now, and forgets the one that has not moved for longest.
+// keep records where an item is, and forgets the item that has not moved for the longest time.
 func (h *hub) keep(event Event) {
 	if known, ok := h.items[event.Item]; ok {
 		known.Value = event
@@ -102,7 +101,7 @@ func (h *hub) keep(event Event) {
 	}
 }
 
-// count keeps account of how many there are in each part, from what the parts say.
+// count updates the counts of the parts.
 func (h *hub) count(happened handmade.Event, event Event) {
 	switch event.Stage {
 	case StageQueue:
@@ -121,8 +120,8 @@ func (h *hub) count(happened handmade.Event, event Event) {
 		}
 		h.counts.Store = len(h.objects)
 	case StageWaiting:
-		if happened.KeptBack {
-			delete(h.keptBack, event.Key)
+		if happened.BackedOff {
+			delete(h.backoff, event.Key)
 		}
 		if event.Type != handmade.Merged && event.Type != handmade.Dirty {
 			h.counts.Waiting++
@@ -132,14 +131,14 @@ func (h *hub) count(happened handmade.Event, event Event) {
 		h.counts.Working++
 	case StageBackoff:
 		h.counts.Working--
-		h.keptBack[event.Key] = true
+		h.backoff[event.Key] = true
 	case StageDone:
 		h.counts.Working--
 	}
-	h.counts.Backoff = len(h.keptBack)
+	h.counts.Backoff = len(h.backoff)
 }
 
-// now tells how things stand. The lock is held.
+// now returns the state for a caller that holds the lock.
 func (h *hub) now() Now {
 	now := Now{
 		Seq: h.seq, Paused: h.gate.Paused(), Synced: h.synced, Counts: h.counts,
@@ -159,14 +158,14 @@ func heldItem(held handmade.Held) Held {
 	return one
 }
 
-// Now is now for those who do not hold the lock.
+// Now returns the state.
 func (h *hub) Now() Now {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now()
 }
 
-// state fills in what the hub knows of a State.
+// state returns a State without the fields that the Server sets.
 func (h *hub) state() State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,8 +190,7 @@ func (h *hub) state() State {
 	return state
 }
 
-// read returns what happened after a cursor, at most one batch; or, if the ring no longer has all of that, what
-// is lost.
+// read returns the events after a cursor, at most one batch; or, if the ring no longer has all of them, those that are lost.
 func (h *hub) read(after uint64) (Batch, *Dropped) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,7 +206,7 @@ func (h *hub) read(after uint64) (Batch, *Dropped) {
 	return batch, nil
 }
 
-// drop counts what a client was told that it missed.
+// drop counts events that a client missed.
 func (h *hub) drop(lost *Dropped) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -217,7 +215,7 @@ func (h *hub) drop(lost *Dropped) {
 
 func (h *hub) at(seq uint64) Event { return h.ring[(seq-1)%uint64(len(h.ring))] }
 
-// wait returns a channel that is closed when there is something after a cursor.
+// wait returns a channel that is closed when there is an event after a cursor.
 func (h *hub) wait(after uint64) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -236,11 +234,11 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-// cursor names a place in this run, for a client.
+// cursor returns the position after an event of this run, for a client.
 func (h *hub) cursor(seq uint64) string { return fmt.Sprintf("%s.%d", h.run, seq) }
 
-// place is the reverse of cursor. It returns false for a cursor of another run.
-func (h *hub) place(cursor string) (uint64, bool) {
+// position is the inverse of cursor. It returns false for a cursor of another run.
+func (h *hub) position(cursor string) (uint64, bool) {
 	var seq uint64
 	run, number, ok := strings.Cut(cursor, ".")
 	if !ok || run != h.run {

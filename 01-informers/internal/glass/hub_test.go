@@ -12,7 +12,7 @@ import (
 	"example.com/workbook/01-informers/internal/handmade"
 )
 
-// small are limits that a test reaches.
+// small are limits that tests reach.
 var small = Limits{Ring: 8, Batch: 3, FlushMs: 10, Items: 4, Log: 5, Objects: 2, Clients: 2}
 
 func newTestHub() (*hub, *clocktesting.FakeClock) {
@@ -38,7 +38,7 @@ func TestStagesAreThoseOfTheInformer(t *testing.T) {
 	}
 }
 
-func TestHubNumbersAndTimesEvents(t *testing.T) {
+func TestHubSetsSeqAndTime(t *testing.T) {
 	g := NewWithT(t)
 	h, clock := newTestHub()
 	h.observe(happened(handmade.StageWatch, "ADDED", "a", 1))
@@ -49,20 +49,20 @@ func TestHubNumbersAndTimesEvents(t *testing.T) {
 	g.Expect(batch.Events).To(HaveLen(2))
 	g.Expect(batch.Events[0]).To(Equal(Event{
 		Seq: 1, Time: 0, Stage: StageWatch, Type: "ADDED", Key: "ns/a", Item: "a@1", ResourceVersion: "1",
-		Text: "The watch brings ADDED for ns/a",
+		Text: "The watch delivers ADDED for ns/a",
 	}))
 	g.Expect(batch.Events[1].Time).To(BeEquivalentTo(1500))
-	g.Expect(batch.Now.Totals).To(Equal(map[Stage]uint64{StageWatch: 1}), "control has no key")
+	g.Expect(batch.Now.Totals).To(Equal(map[Stage]uint64{StageWatch: 1}), "an event of control has no key")
 }
 
-func TestWhoIsTooSlowIsToldWhatItMissed(t *testing.T) {
+func TestSlowClientGetsDropped(t *testing.T) {
 	g := NewWithT(t)
 	h, _ := newTestHub()
 	for i := range 20 {
 		h.observe(happened(handmade.StageWatch, "MODIFIED", "a", i))
 	}
 	_, lost := h.read(2)
-	g.Expect(lost).To(Equal(&Dropped{Count: 10, From: 3, To: 12}), "the ring holds 13 to 20")
+	g.Expect(lost).To(Equal(&Dropped{Count: 10, From: 3, To: 12}), "the ring has 13 to 20")
 	h.drop(lost)
 	batch, lost := h.read(12)
 	g.Expect(lost).To(BeNil())
@@ -95,26 +95,26 @@ func TestStateIsBounded(t *testing.T) {
 	for _, object := range state.Objects {
 		objects = append(objects, object.Key)
 	}
-	g.Expect(items).To(Equal([]string{"d@3 store", "e@4 store", "f@5 store", "c@2 handler"}), "each once, the newest last")
+	g.Expect(items).To(Equal([]string{"d@3 store", "e@4 store", "f@5 store", "c@2 handler"}), "each once, the latest last")
 	g.Expect(h.items).To(HaveLen(small.Items))
 	g.Expect(objects).To(Equal([]string{"ns/a", "ns/b"}))
-	g.Expect(state.Now.Counts.Store).To(Equal(6), "what is left out is counted")
+	g.Expect(state.Now.Counts.Store).To(Equal(6), "objects that are left out count")
 	g.Expect(state.Log).To(HaveLen(small.Log))
 	g.Expect(state.Log[4].Seq).To(Equal(state.Now.Seq))
-	seq, ok := h.place(state.Cursor)
+	seq, ok := h.position(state.Cursor)
 	g.Expect(ok).To(BeTrue())
 	g.Expect(seq).To(Equal(state.Now.Seq))
 }
 
-func TestCursorsOfOthersAreRefused(t *testing.T) {
+func TestCursorsOfOtherRunsAreRejected(t *testing.T) {
 	g := NewWithT(t)
 	h, _ := newTestHub()
 	h.control("paused", "")
 	for _, cursor := range []string{"", "1", "other.1", h.run + ".", h.run + ".x", h.run + ".2", h.run + ".-1"} {
-		_, ok := h.place(cursor)
+		_, ok := h.position(cursor)
 		g.Expect(ok).To(BeFalse(), "%q", cursor)
 	}
-	_, ok := h.place(h.run + ".1")
+	_, ok := h.position(h.run + ".1")
 	g.Expect(ok).To(BeTrue())
 }
 
@@ -130,23 +130,23 @@ func TestCountsFollowTheEvents(t *testing.T) {
 		h.observe(event)
 		g.Expect(h.Now().Counts).To(Equal(want))
 	}
-	part := func(e *handmade.Event) { e.Key, e.Item = cache.ObjectName{}, "" }
+	noKey := func(e *handmade.Event) { e.Key, e.Item = cache.ObjectName{}, "" }
 	whole := func(e *handmade.Event) { e.Whole = true }
-	keptBack := func(e *handmade.Event) { e.KeptBack = true }
+	backedOff := func(e *handmade.Event) { e.BackedOff = true }
 
-	see(handmade.StageQueue, "ReplacedAll", Counts{Queue: 1}, part)
+	see(handmade.StageQueue, "ReplacedAll", Counts{Queue: 1}, noKey)
 	see(handmade.StageQueue, "ReplacedAll", Counts{Queue: 1}, whole)
-	see(handmade.StageStore, handmade.Replace, Counts{}, part)
+	see(handmade.StageStore, handmade.Replace, Counts{}, noKey)
 	see(handmade.StageStore, handmade.Add, Counts{Store: 1}, whole)
-	see(handmade.StageQueue, "Bookmark", Counts{Store: 1, Queue: 1}, part)
-	see(handmade.StageStore, handmade.Bookmark, Counts{Store: 1}, part)
+	see(handmade.StageQueue, "Bookmark", Counts{Store: 1, Queue: 1}, noKey)
+	see(handmade.StageStore, handmade.Bookmark, Counts{Store: 1}, noKey)
 	see(handmade.StageWaiting, handmade.Waits, Counts{Store: 1, Waiting: 1})
 	see(handmade.StageWaiting, handmade.Merged, Counts{Store: 1, Waiting: 1})
 	see(handmade.StageWorking, handmade.Started, Counts{Store: 1, Working: 1})
 	see(handmade.StageWaiting, handmade.Dirty, Counts{Store: 1, Working: 1})
 	see(handmade.StageBackoff, handmade.Failed, Counts{Store: 1, Backoff: 1})
 	see(handmade.StageWaiting, handmade.Readded, Counts{Store: 1, Backoff: 1, Waiting: 1})
-	see(handmade.StageWaiting, handmade.Merged, Counts{Store: 1, Waiting: 1}, keptBack)
+	see(handmade.StageWaiting, handmade.Merged, Counts{Store: 1, Waiting: 1}, backedOff)
 	see(handmade.StageWorking, handmade.Started, Counts{Store: 1, Working: 1})
 	see(handmade.StageDone, handmade.Done, Counts{Store: 1})
 	see(handmade.StageQueue, "Deleted", Counts{Store: 1, Queue: 1})

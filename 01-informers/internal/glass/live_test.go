@@ -20,24 +20,24 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-func TestAnItemIsSeenOnAllItsWay(t *testing.T) {
+func TestStagesOfAnItem(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	s := open(t, "configmaps", Options{}).synced(t)
 	messages := s.follow(t, s.state(t).Cursor, "")
 	s.create(t, "apple")
 	events, cursor := until(t, messages, done("apple"))
-	var way []string
+	var path []string
 	items := map[string]bool{}
 	for _, event := range events {
 		if event.Key == s.ns+"/apple" {
-			way = append(way, string(event.Stage)+"/"+event.Type)
+			path = append(path, string(event.Stage)+"/"+event.Type)
 			items[event.Item] = true
 			g.Expect(event.Text).NotTo(BeEmpty())
 		}
 	}
 	g.Expect(items).To(HaveLen(1))
-	g.Expect(way).To(Equal([]string{
+	g.Expect(path).To(Equal([]string{
 		"watch/ADDED", "queue/Added", "store/add", "handler/add", "waiting/added", "working/started", "done/done",
 	}))
 	state := s.state(t)
@@ -46,7 +46,7 @@ func TestAnItemIsSeenOnAllItsWay(t *testing.T) {
 	g.Expect(state.Resource).To(Equal(Resource{Name: "configmaps", Version: "v1", Kind: "ConfigMap", Namespace: s.ns, Namespaced: true, Workers: 1}))
 	g.Expect(state.Clients).To(Equal(1))
 
-	// A browser that lost the connection comes back: nothing is missing, and nothing comes twice.
+	// A browser that reconnects gets each event once.
 	s.create(t, "pear")
 	again, _ := until(t, s.follow(t, "", cursor), done("pear"))
 	g.Expect(again[0].Seq).To(Equal(events[len(events)-1].Seq + 1))
@@ -55,7 +55,7 @@ func TestAnItemIsSeenOnAllItsWay(t *testing.T) {
 	}
 }
 
-func TestACursorOfAnotherRunIsReset(t *testing.T) {
+func TestCursorOfAnotherRunIsReset(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	s := open(t, "configmaps", Options{}).synced(t)
@@ -63,7 +63,7 @@ func TestACursorOfAnotherRunIsReset(t *testing.T) {
 	g.Eventually(s.follow(t, "", "another.7"), soon).Should(Receive(WithTransform(func(m message) string { return m.event }, Equal("reset"))))
 }
 
-func TestTooManyPagesAreRefused(t *testing.T) {
+func TestTooManyPagesAreRejected(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	limits := DefaultLimits()
@@ -99,7 +99,7 @@ func TestPauseStepResume(t *testing.T) {
 	s := open(t, "configmaps", Options{}).synced(t)
 	messages := s.follow(t, "", "")
 	g.Expect(s.post(t, "/pause").Now.Paused).To(BeTrue())
-	g.Expect(s.post(t, "/step").Stepped).To(BeNil(), "nothing is held")
+	g.Expect(s.post(t, "/step").Stepped).To(BeNil(), "no item waits")
 	s.create(t, "apple")
 	g.Eventually(func() []Held { return s.state(t).Now.Held }, soon).Should(HaveLen(1))
 	for _, stage := range []Stage{StageWatch, StageQueue, StageStore, StageHandler, StageWaiting, StageWorking, StageDone} {
@@ -108,14 +108,14 @@ func TestPauseStepResume(t *testing.T) {
 		g.Expect(control.Now.Totals).To(HaveKeyWithValue(stage, BeNumerically(">=", 1)))
 	}
 	g.Expect(s.post(t, "/step").Stepped).To(BeNil())
-	events, _ := until(t, messages, func(event Event) bool { return strings.Contains(event.Text, "went on to done") })
+	events, _ := until(t, messages, func(event Event) bool { return strings.Contains(event.Text, "moved to done") })
 	g.Expect(events).To(ContainElement(HaveField("Type", "paused")))
 	g.Expect(s.post(t, "/resume").Now.Paused).To(BeFalse())
 	s.create(t, "pear")
 	until(t, messages, done("pear"))
 }
 
-func TestHeldIsToldWithoutAnEvent(t *testing.T) {
+func TestHeldChangesWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	s := open(t, "configmaps", Options{}).synced(t)
@@ -148,7 +148,7 @@ func TestFailEvery(t *testing.T) {
 	events, _ := until(t, messages, done("pear"))
 	g.Expect(events).To(ContainElement(And(
 		HaveField("Stage", StageBackoff), HaveField("Key", s.ns+"/pear"), HaveField("Attempt", 1), HaveField("DelayMs", BeEquivalentTo(500)),
-		HaveField("Text", ContainSubstring("told to fail")),
+		HaveField("Text", ContainSubstring("a simulated failure")),
 	)))
 	g.Expect(events).To(ContainElement(HaveField("Type", "returned")))
 }
@@ -161,9 +161,9 @@ func TestObject(t *testing.T) {
 	path := "/object?key=" + url.QueryEscape(s.ns+"/apple")
 	g.Eventually(func() string { _, body := s.request(t, http.MethodGet, path); return body }, soon).
 		Should(And(ContainSubstring("colour: red"), ContainSubstring("kind: ConfigMap"), Not(ContainSubstring("managedFields"))))
-	code, body := s.request(t, http.MethodGet, "/object?key=nobody")
+	code, body := s.request(t, http.MethodGet, "/object?key=missing")
 	g.Expect(code).To(Equal(http.StatusNotFound))
-	g.Expect(body).To(Equal("the store has no \"nobody\"\n"))
+	g.Expect(body).To(Equal("the store has no \"missing\"\n"))
 	code, _ = s.request(t, http.MethodGet, "/object")
 	g.Expect(code).To(Equal(http.StatusBadRequest))
 }
@@ -190,7 +190,7 @@ func TestRoutes(t *testing.T) {
 
 func TestAnyResource(t *testing.T) {
 	t.Parallel()
-	t.Run("a custom one", func(t *testing.T) {
+	t.Run("a custom resource", func(t *testing.T) {
 		t.Parallel()
 		g := NewWithT(t)
 		s := open(t, "foos", Options{}).synced(t)
@@ -205,7 +205,7 @@ func TestAnyResource(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Eventually(func() []Object { return s.state(t).Objects }, soon).Should(ConsistOf(HaveField("Key", s.ns+"/one")))
 	})
-	t.Run("one without namespaces", func(t *testing.T) {
+	t.Run("a cluster-scoped resource", func(t *testing.T) {
 		t.Parallel()
 		g := NewWithT(t)
 		s := open(t, "ns", Options{}).synced(t)
@@ -216,7 +216,7 @@ func TestAnyResource(t *testing.T) {
 	})
 }
 
-// TestNothingGrowsWhilePaused changes more than an HTTP/2 client takes of a stream that is not read (4 MB).
+// TestNothingGrowsWhilePaused makes more changes than an HTTP/2 client buffers of a stream that is not read (4 MB).
 func TestNothingGrowsWhilePaused(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -230,10 +230,10 @@ func TestNothingGrowsWhilePaused(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	paused := s.state(t).Now
-	g.Expect(paused.Totals).To(Equal(before.Totals), "nothing moved")
-	g.Expect(paused.Held).To(HaveLen(1), "one is held, and the stream behind it is not read")
+	g.Expect(paused.Totals).To(Equal(before.Totals), "no item moved")
+	g.Expect(paused.Held).To(HaveLen(1), "one item waits, and no more events are read")
 
-	// The server may have ended a watch that was not read. Either way the end is right.
+	// The API server may have ended the watch that was not read. In both cases the store gets the latest state.
 	s.post(t, "/resume")
 	g.Eventually(func() string {
 		_, body := s.request(t, http.MethodGet, "/object?key="+url.QueryEscape(s.ns+"/apple"))

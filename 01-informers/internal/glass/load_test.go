@@ -24,12 +24,12 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// load is how much TestItKeepsUp asks for.
+// load is the load of a test, and its limits.
 type load struct {
 	pods, perSecond int
 	lasts           time.Duration
 	limits          Limits
-	// What it takes to pass: generous where other tests run at the same time.
+	// The limits are generous if other tests run at the same time.
 	minRate float64
 	maxLag  time.Duration
 	maxHeap float64 // growth, MB
@@ -40,7 +40,7 @@ func loads() load {
 	if os.Getenv("GLASS_LOAD") == "full" {
 		return load{pods: 2000, perSecond: 200, lasts: 30 * time.Second, limits: limits, minRate: 190, maxLag: time.Second, maxHeap: 32}
 	}
-	limits.Ring = 2048 // which the shorter run wraps too
+	limits.Ring = 2048 // the shorter run overwrites it too
 	return load{pods: 300, perSecond: 200, lasts: 3 * time.Second, limits: limits, minRate: 50, maxLag: 5 * time.Second, maxHeap: 64}
 }
 
@@ -48,14 +48,14 @@ func loads() load {
 // GLASS_LOAD=full makes it 2,000 pods for 30 s, with strict limits; that needs a machine that does nothing else.
 func TestItKeepsUp(t *testing.T) {
 	g := NewWithT(t)
-	asked := loads()
+	load := loads()
 	client, ns := testserver.Client(t), testserver.Namespace(t)
-	makePods(t, client, ns, asked.pods)
+	makePods(t, client, ns, load.pods)
 
 	config := testserver.Config(t)
 	found, err := Resolve(config, "pods")
 	g.Expect(err).NotTo(HaveOccurred())
-	server, err := New(Options{Config: config, Found: found, Namespace: ns, Workers: 16, WorkTime: 50 * time.Millisecond, Limits: asked.limits})
+	server, err := New(Options{Config: config, Found: found, Namespace: ns, Workers: 16, WorkTime: 50 * time.Millisecond, Limits: load.limits})
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -63,7 +63,7 @@ func TestItKeepsUp(t *testing.T) {
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { server.Run(ctx) })
-	g.Eventually(func() Counts { return server.hub.Now().Counts }, time.Minute).Should(Equal(Counts{Store: asked.pods}))
+	g.Eventually(func() Counts { return server.hub.Now().Counts }, time.Minute).Should(Equal(Counts{Store: load.pods}))
 
 	pages := map[string]string{"fast": listen(t, server, 0), "slow": listen(t, server, 32<<10)}
 	fast := &reader{start: server.hub.start, began: map[string]int64{}}
@@ -75,8 +75,8 @@ func TestItKeepsUp(t *testing.T) {
 	g.Eventually(func() int { return len(server.clients) }, soon).Should(Equal(2))
 
 	before := heapMB()
-	rate := changePods(t, client, ns, asked)
-	g.Eventually(func() Counts { return server.hub.Now().Counts }, soon).Should(Equal(Counts{Store: asked.pods}), "nothing is left behind")
+	rate := changePods(t, client, ns, load)
+	g.Eventually(func() Counts { return server.hub.Now().Counts }, soon).Should(Equal(Counts{Store: load.pods}), "all keys are processed")
 	after := heapMB()
 	end := server.hub.Now().Seq
 	close(reads)
@@ -84,25 +84,25 @@ func TestItKeepsUp(t *testing.T) {
 	g.Eventually(func() uint64 { return slow.at.Load() }, 30*time.Second).Should(BeNumerically(">=", end))
 
 	lastStage, toPage := fast.lags()
-	t.Logf("asked for      %d pods, %d changes a second for %s", asked.pods, asked.perSecond, asked.lasts)
-	t.Logf("rate           %.0f changes a second, %d events (%.0f a second)", rate, end-begin, float64(end-begin)/asked.lasts.Seconds())
-	t.Logf("to last stage  p50 %s, p99 %s, of %d items that were worked on (the work takes 50ms of it)", quantile(lastStage, 50), quantile(lastStage, 99), len(lastStage))
+	t.Logf("load           %d pods, %d changes a second for %s", load.pods, load.perSecond, load.lasts)
+	t.Logf("rate           %.0f changes a second, %d events (%.0f a second)", rate, end-begin, float64(end-begin)/load.lasts.Seconds())
+	t.Logf("to last stage  p50 %s, p99 %s, of %d items that were processed (the work takes 50ms of it)", quantile(lastStage, 50), quantile(lastStage, 99), len(lastStage))
 	t.Logf("to the page    p50 %s, p99 %s, in %d messages", quantile(toPage, 50), quantile(toPage, 99), fast.messages)
-	t.Logf("dropped        fast page %d, slow page %d of %d, in the ring %d", fast.dropped.Load(), slow.dropped.Load(), end-begin, asked.limits.Ring)
+	t.Logf("dropped        fast page %d, slow page %d of %d, in the ring %d", fast.dropped.Load(), slow.dropped.Load(), end-begin, load.limits.Ring)
 	t.Logf("heap           %.1f MB before, %.1f MB after, process and test together", before, after)
 
 	stop()
 	running.Wait()
 	for name, client := range map[string]*reader{"fast": fast, "slow": slow} {
-		g.Expect(client.received.Load()+client.dropped.Load()).To(Equal(client.at.Load()-begin), "%s: every event came, or was said to be dropped", name)
+		g.Expect(client.received.Load()+client.dropped.Load()).To(Equal(client.at.Load()-begin), "%s: every event was received or reported as dropped", name)
 	}
 	g.Expect(slow.dropped.Load()).To(BeNumerically(">", 0))
 	g.Expect(server.hub.Now().Dropped).To(BeNumerically(">=", fast.dropped.Load()+slow.dropped.Load()))
-	g.Expect(rate).To(BeNumerically(">=", asked.minRate))
-	g.Expect(quantile(lastStage, 99)).To(BeNumerically("<", asked.maxLag))
-	g.Expect(quantile(toPage, 99)).To(BeNumerically("<", asked.maxLag))
-	g.Expect(after - before).To(BeNumerically("<", asked.maxHeap))
-	g.Expect(server.hub.state().Items).To(HaveLen(min(asked.limits.Items, len(server.hub.items))))
+	g.Expect(rate).To(BeNumerically(">=", load.minRate))
+	g.Expect(quantile(lastStage, 99)).To(BeNumerically("<", load.maxLag))
+	g.Expect(quantile(toPage, 99)).To(BeNumerically("<", load.maxLag))
+	g.Expect(after - before).To(BeNumerically("<", load.maxHeap))
+	g.Expect(server.hub.state().Items).To(HaveLen(min(load.limits.Items, len(server.hub.items))))
 }
 
 // eachOf calls do for 0 to n-1, several at a time.
@@ -121,14 +121,14 @@ func eachOf(n int, do func(int)) {
 
 func podName(i int) string { return fmt.Sprintf("pod-%04d", i) }
 
-// makePods makes pods that no scheduler looks at.
+// makePods creates pods that no scheduler schedules.
 func makePods(t *testing.T, client kubernetes.Interface, ns string, count int) {
 	t.Helper()
 	eachOf(count, func(i int) {
 		_, err := client.CoreV1().Pods(ns).Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: podName(i)},
 			Spec: corev1.PodSpec{
-				SchedulerName: "nobody",
+				SchedulerName: "none",
 				Containers:    []corev1.Container{{Name: "none", Image: "example.com/none"}},
 			},
 		}, metav1.CreateOptions{})
@@ -138,10 +138,10 @@ func makePods(t *testing.T, client kubernetes.Interface, ns string, count int) {
 	})
 }
 
-// changePods changes one pod after the other, and returns how many it changed a second.
-func changePods(t *testing.T, client kubernetes.Interface, ns string, asked load) float64 {
+// changePods changes one pod after the other, and returns the rate in changes a second.
+func changePods(t *testing.T, client kubernetes.Interface, ns string, load load) float64 {
 	t.Helper()
-	count := int(asked.lasts.Seconds()) * asked.perSecond
+	count := int(load.lasts.Seconds()) * load.perSecond
 	began := time.Now()
 	ticks := make(chan int)
 	var all sync.WaitGroup
@@ -149,8 +149,8 @@ func changePods(t *testing.T, client kubernetes.Interface, ns string, asked load
 		all.Go(func() {
 			for i := range ticks {
 				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"change":"%d"}}}`, i)
-				// 7 has no divisor in common with the number of pods: all of them get their turn.
-				_, err := client.CoreV1().Pods(ns).Patch(t.Context(), podName(i*7%asked.pods), types.MergePatchType, patch, metav1.PatchOptions{})
+				// 7 has no common divisor with the number of pods, so that all pods change.
+				_, err := client.CoreV1().Pods(ns).Patch(t.Context(), podName(i*7%load.pods), types.MergePatchType, patch, metav1.PatchOptions{})
 				if err != nil {
 					t.Errorf("changing a pod: %v", err)
 				}
@@ -158,7 +158,7 @@ func changePods(t *testing.T, client kubernetes.Interface, ns string, asked load
 		})
 	}
 	for i := range count {
-		<-time.After(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(asked.perSecond))))
+		<-time.After(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(load.perSecond))))
 		ticks <- i
 	}
 	close(ticks)
@@ -166,7 +166,7 @@ func changePods(t *testing.T, client kubernetes.Interface, ns string, asked load
 	return float64(count) / time.Since(began).Seconds()
 }
 
-// smallBuffers keeps the kernel from taking what a client does not read.
+// smallBuffers limits how much the kernel buffers for a client that does not read.
 type smallBuffers struct {
 	net.Listener
 	bytes int
@@ -180,7 +180,7 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// listen serves on a port of its own. With a number of bytes, that is how much the kernel keeps for a client.
+// listen serves on a port of its own. bytes is how much the kernel buffers for a client; 0: no limit.
 func listen(t *testing.T, handler http.Handler, bytes int) string {
 	t.Helper()
 	var config net.ListenConfig
@@ -194,7 +194,7 @@ func listen(t *testing.T, handler http.Handler, bytes int) string {
 	return listener.Addr().String()
 }
 
-// reader is a page: it reads events, and comes back when the connection ends, as browsers do.
+// reader is a page: it reads events, and reconnects when the connection ends, as browsers do.
 type reader struct {
 	start                 time.Time
 	at, received, dropped atomic.Uint64
@@ -206,7 +206,7 @@ type reader struct {
 	page   []time.Duration
 }
 
-// follow reads until ctx ends; where there is a channel, only from when that is closed.
+// follow reads until ctx ends. With a channel, it reads only after that is closed.
 func (r *reader) follow(ctx context.Context, address, cursor string, reads <-chan struct{}) {
 	dialer := net.Dialer{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -283,7 +283,7 @@ func (r *reader) lags() (lastStage, toPage []time.Duration) {
 	return slices.Sorted(slices.Values(r.stages)), slices.Sorted(slices.Values(r.page))
 }
 
-// quantile is the value that so many percent are not above.
+// quantile returns the value that percent of all values do not exceed.
 func quantile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object shows one object as the store has it. What must not be seen never got there: see strip.
+// object sends one object of the store as YAML. Confidential fields are not in the store: see strip.
 func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("key")
 	if key == "" {
-		http.Error(w, "which object? /object?key=NAMESPACE/NAME", http.StatusBadRequest)
+		http.Error(w, "the key is missing: /object?key=NAMESPACE/NAME", http.StatusBadRequest)
 		return
 	}
 	found, known, err := s.pipeline.informer.Store().GetByKey(key)
@@ -27,7 +27,7 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if s.resource.MetadataOnly {
-		fmt.Fprintln(w, "# Only the metadata: the content stays in the API server.")
+		fmt.Fprintln(w, "# Only the metadata: the API server does not send the content.")
 	}
 	_, _ = w.Write(content)
 }
@@ -35,7 +35,7 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 func asYAML(found any) ([]byte, error) {
 	object, ok := found.(runtime.Object)
 	if !ok {
-		return nil, fmt.Errorf("the store holds a %T", found)
+		return nil, fmt.Errorf("the store has a %T", found)
 	}
 	content, err := yaml.Marshal(object)
 	if err != nil {

@@ -22,26 +22,26 @@ import (
 	"example.com/workbook/01-informers/internal/handmade"
 )
 
-// Options say what the glass informer works on, and how.
+// Options configure the glass informer.
 type Options struct {
-	// Config is for the cluster.
+	// Config is that of the cluster.
 	Config *rest.Config
-	// Found is the resource to watch, as Resolve returned it.
+	// Found is the resource to watch, from Resolve.
 	Found Found
-	// Namespace to watch; empty for all.
+	// Namespace is the one to watch. Empty: all namespaces.
 	Namespace string
-	// Workers is how many keys are worked on at once, WorkTime how long one takes. FailEvery makes every Nth
-	// piece of work fail; 0 is never.
+	// Workers is how many keys are processed at once, WorkTime how long one takes. FailEvery: with N, the work fails every
+	// Nth time. 0: never.
 	Workers   int
 	WorkTime  time.Duration
 	FailEvery int
-	// Paused: nothing happens before the first step.
+	// Paused: the informer starts paused.
 	Paused bool
-	// AnyHost answers whatever the Host header says: for addresses that are not loopback.
+	// AnyHost accepts any Host header: for addresses that are not loopback.
 	AnyHost bool
-	// Limits bound the memory; DefaultLimits where it is zero.
+	// Limits bound the memory. Zero: DefaultLimits.
 	Limits Limits
-	// Clock is the real one where it is nil.
+	// Clock may be nil: the real one.
 	Clock clock.WithTicker
 	// Log may be nil.
 	Log *slog.Logger
@@ -63,7 +63,7 @@ func (o Options) log() *slog.Logger {
 	return o.Log
 }
 
-// New assembles the informer and its server. Nothing runs yet.
+// New returns the informer and its server. Run runs it.
 func New(options Options) (*Server, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -86,31 +86,29 @@ func New(options Options) (*Server, error) {
 	return newServer(options, hub, newPipeline(options, source, &handmade.Probe{Observe: hub.observe, Gate: gate}))
 }
 
-// secret tells whether the content of a resource must not be seen. Going by the name covers Secrets, and also
-// what other projects store under such a name.
+// secret reports whether the content of a resource is confidential: of Secrets, and of custom resources with such a name.
 func secret(resource schema.GroupVersionResource) bool {
 	return strings.Contains(resource.Resource, "secret")
 }
 
-// source lists and watches whole objects, but of secrets only the metadata: their data stays in the API server.
+// source lists and watches whole objects, but only the metadata of secrets: the API server does not send their data.
 func source(options Options) (cache.ListerWatcher, error) {
 	if secret(options.Found.Resource) {
 		client, err := metadata.NewForConfig(options.Config)
 		if err != nil {
-			return nil, fmt.Errorf("making a metadata client: %w", err)
+			return nil, fmt.Errorf("creating a metadata client: %w", err)
 		}
 		return handmade.Metadata(client, options.Found.Resource, options.Namespace), nil
 	}
 	client, err := dynamic.NewForConfig(options.Config)
 	if err != nil {
-		return nil, fmt.Errorf("making a dynamic client: %w", err)
+		return nil, fmt.Errorf("creating a dynamic client: %w", err)
 	}
 	return handmade.Dynamic(client, options.Found.Resource, options.Namespace), nil
 }
 
-// strip takes away what is not to be seen, before the object is queued. Of a secret's metadata these are the
-// annotations: kubectl apply, and tools like it, copy the whole object into one
-// (kubectl.kubernetes.io/last-applied-configuration).
+// strip removes managedFields, and the annotations of secrets, before an object is queued: kubectl apply and similar tools
+// copy the whole object into an annotation (kubectl.kubernetes.io/last-applied-configuration).
 func strip(secret bool) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		object, ok := obj.(metav1.Object)
@@ -136,7 +134,7 @@ func newPipeline(options Options, source cache.ListerWatcher, probe *handmade.Pr
 	informer := handmade.New(handmade.Options{
 		Name: name, ListerWatcher: source, Transform: strip(secret(options.Found.Resource)), Probe: probe,
 	})
-	// Slow enough to be watched: 0.5 s after the first failure, then twice as long each time.
+	// Slow enough to see it: 0.5 s after the first failure, then twice as long each time.
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](500*time.Millisecond, 30*time.Second)
 	queue := handmade.NewWorkQueue(name, limiter, options.Clock, probe)
 	informer.AddHandler(handmade.Enqueue(queue))
@@ -145,10 +143,10 @@ func newPipeline(options Options, source cache.ListerWatcher, probe *handmade.Pr
 	}}
 }
 
-// errPretended is what every FailEvery-th piece of work fails with.
-var errPretended = errors.New("this piece of work was told to fail")
+// errSimulated is the error of the work that FailEvery makes fail.
+var errSimulated = errors.New("a simulated failure")
 
-// work takes its time, as real work would, and changes nothing in the cluster.
+// work simulates work: it takes WorkTime, and changes nothing in the cluster.
 func work(options Options) func(context.Context, cache.ObjectName) error {
 	var done atomic.Int64
 	return func(ctx context.Context, _ cache.ObjectName) error {
@@ -162,13 +160,13 @@ func work(options Options) func(context.Context, cache.ObjectName) error {
 			}
 		}
 		if options.FailEvery > 0 && done.Add(1)%int64(options.FailEvery) == 0 {
-			return errPretended
+			return errSimulated
 		}
 		return nil
 	}
 }
 
-// run runs all of it. The workers begin when the handler was told of the whole first list, as in every controller.
+// run runs the informer and its workers. The workers start when the caches have synced, as in every controller.
 func (p *pipeline) run(ctx context.Context, running *sync.WaitGroup, synced func()) {
 	running.Go(func() { p.informer.Run(ctx) })
 	if !cache.WaitFor(ctx, "", p.informer.HasSyncedChecker()) {

@@ -21,41 +21,46 @@ type Found struct {
 	Namespaced bool
 }
 
-// Resolve finds a resource by any name that kubectl knows it by: plural, singular, kind or short name, alone or
-// followed by .GROUP or .VERSION.GROUP. Where several have the name, the first in the server's order is meant.
-// The error for one that is unknown suggests names that are near.
+// Resolve finds a resource by any name that kubectl accepts: plural, singular, kind or short name, alone or followed by
+// .GROUP or .VERSION.GROUP. If several have the name, it returns the first in the API server's order. The error for an
+// unknown name suggests similar names.
 func Resolve(config *rest.Config, name string) (Found, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return Found{}, fmt.Errorf("making a discovery client: %w", err)
+		return Found{}, fmt.Errorf("creating a discovery client: %w", err)
 	}
-	lists, err := client.ServerPreferredResources()
+	// The preferred versions come first: a name without a version means one of them.
+	preferred, err := client.ServerPreferredResources()
 	var partly *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &partly) {
-		return Found{}, fmt.Errorf("asking the cluster for its resources: %w", err)
+		return Found{}, fmt.Errorf("discovering the resources of the cluster: %w", err)
 	}
-	// A group whose own server is down hides its resources, and no others.
-	found, lookErr := look(lists, strings.ToLower(name))
-	if lookErr != nil && partly != nil {
-		return Found{}, fmt.Errorf("%w (and not all resources could be asked for: %w)", lookErr, partly)
+	_, all, err := client.ServerGroupsAndResources()
+	if err != nil && !errors.As(err, &partly) {
+		return Found{}, fmt.Errorf("discovering the resources of the cluster: %w", err)
 	}
-	return found, lookErr
+	// If the API server of an aggregated group is down, only its resources are missing.
+	found, findErr := findResource(slices.Concat(preferred, all), strings.ToLower(name))
+	if findErr != nil && partly != nil {
+		return Found{}, fmt.Errorf("%w (and not all resources could be discovered: %w)", findErr, partly)
+	}
+	return found, findErr
 }
 
-func look(lists []*metav1.APIResourceList, name string) (Found, error) {
-	var near []string
+func findResource(lists []*metav1.APIResourceList, name string) (Found, error) {
+	var similar []string
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return Found{}, fmt.Errorf("reading the cluster's resources: %w", err)
+			return Found{}, fmt.Errorf("reading the resources of the cluster: %w", err)
 		}
 		for _, resource := range list.APIResources {
 			if strings.Contains(resource.Name, "/") {
 				continue // a subresource
 			}
 			if !named(resource, version, name) {
-				if isNear(resource, name) {
-					near = append(near, version.WithResource(resource.Name).GroupResource().String())
+				if isSimilar(resource, name) {
+					similar = append(similar, version.WithResource(resource.Name).GroupResource().String())
 				}
 				continue
 			}
@@ -66,19 +71,19 @@ func look(lists []*metav1.APIResourceList, name string) (Found, error) {
 			return Found{Resource: version.WithResource(resource.Name), Kind: resource.Kind, Namespaced: resource.Namespaced}, nil
 		}
 	}
-	return Found{}, unknown(name, near)
+	return Found{}, unknown(name, similar)
 }
 
-func unknown(name string, near []string) error {
-	slices.Sort(near)
-	near = slices.Compact(near)
-	if len(near) == 0 {
+func unknown(name string, similar []string) error {
+	slices.Sort(similar)
+	similar = slices.Compact(similar)
+	if len(similar) == 0 {
 		return fmt.Errorf("the cluster has no resource %q; `kubectl api-resources` lists those it has", name)
 	}
-	return fmt.Errorf("the cluster has no resource %q; did you mean %s?", name, strings.Join(near[:min(len(near), 5)], ", "))
+	return fmt.Errorf("the cluster has no resource %q; did you mean %s?", name, strings.Join(similar[:min(len(similar), 5)], ", "))
 }
 
-// names are those that a resource goes by.
+// names are the names of a resource.
 func names(resource metav1.APIResource) []string {
 	return append([]string{resource.Name, resource.SingularName, strings.ToLower(resource.Kind)}, resource.ShortNames...)
 }
@@ -92,9 +97,9 @@ func named(resource metav1.APIResource, version schema.GroupVersion, want string
 	return false
 }
 
-// isNear tells whether someone who wrote want may have meant the resource: one name is the beginning of the
-// other, or they differ by two letters at most.
-func isNear(resource metav1.APIResource, want string) bool {
+// isSimilar reports whether want may be a mistyped name of a resource: one is a prefix of the other, or they differ by two
+// letters at most.
+func isSimilar(resource metav1.APIResource, want string) bool {
 	want, _, _ = strings.Cut(want, ".")
 	for _, name := range names(resource)[:3] {
 		switch {
@@ -106,7 +111,7 @@ func isNear(resource metav1.APIResource, want string) bool {
 	return false
 }
 
-// distance is how many letters have to be added, dropped or changed to make b of a.
+// distance is how many letters have to be added, removed or changed to get b from a.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for i := range row {
@@ -127,12 +132,12 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Allowed asks the API server once for what the informer will ask it for all the time, so that a missing right or
-// a cluster that is down is an error now, instead of one line in a log every half minute. It asks for metadata only.
+// Allowed lists and watches once, as the informer does, so that a missing permission or a cluster that is down is an error at
+// the start, and not only a line in the log every half minute. It requests metadata only.
 func Allowed(ctx context.Context, config *rest.Config, found Found, namespace string) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a metadata client: %w", err)
+		return fmt.Errorf("creating a metadata client: %w", err)
 	}
 	resource := client.Resource(found.Resource).Namespace(namespace)
 	list, err := resource.List(ctx, metav1.ListOptions{Limit: 1})

@@ -15,15 +15,20 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-func TestResolveKnowsTheNamesThatKubectlKnows(t *testing.T) {
+func TestResolveAcceptsTheNamesOfKubectl(t *testing.T) {
 	t.Parallel()
 	config := testserver.Config(t)
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	foos := schema.GroupVersionResource{Group: "samplecontroller.example.com", Version: "v1alpha1", Resource: "foos"}
+	scalers := func(version string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: "autoscaling", Version: version, Resource: "horizontalpodautoscalers"}
+	}
 	for name, want := range map[string]schema.GroupVersionResource{
 		"configmaps": configMaps, "configmap": configMaps, "cm": configMaps, "ConfigMap": configMaps,
 		"deployments": deployments, "deploy": deployments, "deployment.apps": deployments, "deployments.v1.apps": deployments,
+		// Other versions than the preferred one, too.
+		"hpa": scalers("v2"), "hpa.v2.autoscaling": scalers("v2"), "hpa.v1.autoscaling": scalers("v1"),
 		"foos": foos, "foo": foos, "foos.samplecontroller.example.com": foos,
 		"events.events.k8s.io": {Group: "events.k8s.io", Version: "v1", Resource: "events"},
 		"events":               {Version: "v1", Resource: "events"},
@@ -41,7 +46,7 @@ func TestResolveKnowsTheNamesThatKubectlKnows(t *testing.T) {
 	}
 }
 
-func TestResolveSuggestsNamesThatAreNear(t *testing.T) {
+func TestResolveSuggestsSimilarNames(t *testing.T) {
 	t.Parallel()
 	config := testserver.Config(t)
 	for name, want := range map[string]string{
@@ -77,21 +82,21 @@ func TestAllowed(t *testing.T) {
 	found := Found{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
 	g.Expect(Allowed(t.Context(), testserver.Config(t), found, testserver.Namespace(t))).To(Succeed())
 
-	user, err := testserver.Environment(t).AddUser(envtest.User{Name: "nobody"}, nil)
+	user, err := testserver.Environment(t).AddUser(envtest.User{Name: "unprivileged"}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	err = Allowed(t.Context(), user.Config(), found, "")
 	g.Expect(err).To(MatchError(ContainSubstring("listing configmaps: ")))
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue())
 
 	_, err = Resolve(&rest.Config{Host: "127.0.0.1:1"}, "pods")
-	g.Expect(err).To(MatchError(ContainSubstring("asking the cluster for its resources: ")))
+	g.Expect(err).To(MatchError(ContainSubstring("discovering the resources of the cluster: ")))
 
 	ended, end := context.WithCancel(t.Context())
 	end()
 	g.Expect(Allowed(ended, testserver.Config(t), found, "")).NotTo(Succeed())
 }
 
-func TestWhatIsASecret(t *testing.T) {
+func TestSecret(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	for resource, want := range map[string]bool{"secrets": true, "sealedsecrets": true, "externalsecrets": true, "configmaps": false, "pods": false} {

@@ -17,25 +17,25 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// wire keeps everything that the API server sends.
-type wire struct {
+// traffic records everything that the API server sends.
+type traffic struct {
 	mu   sync.Mutex
-	seen bytes.Buffer
+	sent bytes.Buffer
 }
 
-func (w *wire) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen.Write(b)
+func (r *traffic) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent.Write(b)
 }
 
-func (w *wire) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen.String()
+func (r *traffic) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent.String()
 }
 
-type tapped struct {
+type recordedBody struct {
 	io.Reader
 	io.Closer
 }
@@ -44,7 +44,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestSecretDataIsNeverSeen(t *testing.T) {
+func TestSecretDataIsNeverSent(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	const password, applied = "correct-horse-battery", "staple-of-the-annotation"
@@ -63,13 +63,13 @@ func TestSecretDataIsNeverSeen(t *testing.T) {
 	}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	received := &wire{}
+	received := &traffic{}
 	config := testserver.Config(t)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if err == nil {
-				response.Body = tapped{io.TeeReader(response.Body, received), response.Body}
+				response.Body = recordedBody{io.TeeReader(response.Body, received), response.Body}
 			}
 			return response, err
 		})
@@ -84,9 +84,9 @@ func TestSecretDataIsNeverSeen(t *testing.T) {
 	g.Expect(secrets.Delete(t.Context(), "applied", metav1.DeleteOptions{})).To(Succeed())
 	events, _ := until(t, messages, func(event Event) bool { return event.Stage == StageStore && event.Type == "delete" })
 
-	told, err := json.Marshal(events)
+	sent, err := json.Marshal(events)
 	g.Expect(err).NotTo(HaveOccurred())
-	all := []string{string(told)}
+	all := []string{string(sent)}
 	for _, path := range []string{"/", "/state", "/object?key=" + ns + "/plain", "/object?key=" + ns + "/applied"} {
 		_, body := s.request(t, http.MethodGet, path)
 		all = append(all, body)
@@ -103,8 +103,8 @@ func TestSecretDataIsNeverSeen(t *testing.T) {
 	_, body := s.request(t, http.MethodGet, "/object?key="+ns+"/plain")
 	g.Expect(body).To(And(ContainSubstring("name: plain"), ContainSubstring("# Only the metadata")))
 	g.Expect(s.state(t).Resource.MetadataOnly).To(BeTrue())
-	g.Expect(received.String()).To(ContainSubstring("plain"), "the wire was tapped")
-	g.Expect(received.String()).NotTo(ContainSubstring(encoded[:16]), "the data does not even leave the API server")
+	g.Expect(received.String()).To(ContainSubstring("plain"), "the traffic was recorded")
+	g.Expect(received.String()).NotTo(ContainSubstring(encoded[:16]), "the API server does not send the data")
 	g.Expect(received.String()).NotTo(ContainSubstring(password))
 	for _, obj := range s.glass.pipeline.informer.Store().List() {
 		g.Expect(obj.(metav1.Object).GetAnnotations()).To(BeEmpty())

@@ -1,6 +1,6 @@
-// Package glass serves the glass informer: a page that shows what goes on in an informer, part by part, while
-// it works on a real cluster, and that can hold it and step it. The informer is that of internal/handmade; the events
-// come from its parts. event.go says what the page is told.
+// Package glass serves the glass informer: a page that shows each part of an informer while it runs on a real cluster, and
+// that can pause and step it. The informer is that of internal/handmade, whose parts report the events. event.go is the API
+// of the page.
 package glass
 
 import (
@@ -22,7 +22,7 @@ import (
 //go:embed page
 var page embed.FS
 
-// stepTimeout bounds how long a step waits for what is on its way. Work that takes longer is overtaken.
+// stepTimeout bounds how long a step waits for items between two stages. It does not wait for work that takes longer.
 const stepTimeout = time.Second
 
 // Server is the informer and its page. It is an http.Handler, safe for concurrent use.
@@ -33,12 +33,12 @@ type Server struct {
 	pipeline *pipeline
 	resource Resource
 	clock    clock.WithTicker
-	clients  chan struct{} // one entry for each that is connected
+	clients  chan struct{} // one entry for each connected client
 	ended    <-chan struct{}
 	end      context.CancelFunc
 }
 
-// ServeHTTP answers one request. Streams end with the request's context, and with Run.
+// ServeHTTP handles one request. Streams end with the request's context, and with Run.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // Run runs the informer and its workers until ctx ends. It is called once.
@@ -47,7 +47,7 @@ func (s *Server) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	s.pipeline.run(ctx, &running, func() {
-		s.hub.control("synced", "The first list is in the store, and the handler was told of it: the workers begin")
+		s.hub.control("synced", "The first list is in the store, and the handler was called for it: the workers start")
 	})
 }
 
@@ -76,28 +76,28 @@ func newServer(options Options, hub *hub, pipeline *pipeline) (*Server, error) {
 func (s *Server) state(w http.ResponseWriter, _ *http.Request) {
 	state := s.hub.state()
 	state.Resource, state.Clients = s.resource, len(s.clients)
-	answer(w, state)
+	respond(w, state)
 }
 
 func (s *Server) pause(w http.ResponseWriter, _ *http.Request) {
 	s.close()
-	answer(w, Control{Now: s.hub.Now()})
+	respond(w, Control{Now: s.hub.Now()})
 }
 
-// close closes the gate, and tells so if it was open.
+// close closes the gate, and publishes that if it was open.
 func (s *Server) close() {
 	if !s.gate.Paused() {
 		s.gate.Pause()
-		s.hub.control("paused", "Paused: every part holds what it has")
+		s.hub.control("paused", "Paused: no item moves")
 	}
 }
 
 func (s *Server) resume(w http.ResponseWriter, _ *http.Request) {
 	if s.gate.Paused() {
 		s.gate.Resume()
-		s.hub.control("resumed", "Everything goes on")
+		s.hub.control("resumed", "Resumed: all items move")
 	}
-	answer(w, Control{Now: s.hub.Now()})
+	respond(w, Control{Now: s.hub.Now()})
 }
 
 func (s *Server) step(w http.ResponseWriter, r *http.Request) {
@@ -106,8 +106,8 @@ func (s *Server) step(w http.ResponseWriter, r *http.Request) {
 	s.close()
 	moved, ok := s.gate.Step(ctx)
 	if !ok {
-		s.hub.control("stepped", "A step: nothing is held, so that nothing moved")
-		answer(w, Control{Now: s.hub.Now()})
+		s.hub.control("stepped", "A step: no item waits, so none moved")
+		respond(w, Control{Now: s.hub.Now()})
 		return
 	}
 	stepped := heldItem(moved)
@@ -115,15 +115,15 @@ func (s *Server) step(w http.ResponseWriter, r *http.Request) {
 	if stepped.Key != "" {
 		what = stepped.Key
 	}
-	s.hub.control("stepped", fmt.Sprintf("A step: %s went on to %s", what, stepped.To))
-	answer(w, Control{Now: s.hub.Now(), Stepped: &stepped})
+	s.hub.control("stepped", fmt.Sprintf("A step: %s moved to %s", what, stepped.To))
+	respond(w, Control{Now: s.hub.Now(), Stepped: &stepped})
 }
 
-// answer writes JSON. A client that has gone needs no answer.
-func answer(w http.ResponseWriter, content any) {
+// respond writes JSON. An error is ignored: the client has disconnected.
+func respond(w http.ResponseWriter, content any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(content)
 }
 
-// discard is where a server without a log writes.
+// discard is the log of a server without one.
 var discard = slog.New(slog.DiscardHandler)

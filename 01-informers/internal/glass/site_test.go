@@ -25,7 +25,7 @@ import (
 
 const soon = 10 * time.Second
 
-// site is a glass informer that runs, and a browser's view of it.
+// site is a running glass informer, and a client of its page.
 type site struct {
 	*httptest.Server
 	glass  *Server
@@ -128,7 +128,7 @@ func (s *site) follow(t *testing.T, after, lastEventID string) <-chan message {
 	if lastEventID != "" {
 		request.Header.Set("Last-Event-ID", lastEventID)
 	}
-	response, err := s.Client().Do(request) //nolint:bodyclose // what reads it closes it
+	response, err := s.Client().Do(request) //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +169,8 @@ func readMessages(from io.Reader, each func(message)) {
 	}
 }
 
-// until collects events until one is as wanted.
-func until(t *testing.T, messages <-chan message, wanted func(Event) bool) ([]Event, string) {
+// until collects events until one matches.
+func until(t *testing.T, messages <-chan message, matches func(Event) bool) ([]Event, string) {
 	t.Helper()
 	var events []Event
 	for {
@@ -184,11 +184,11 @@ func until(t *testing.T, messages <-chan message, wanted func(Event) bool) ([]Ev
 				t.Fatalf("%s %s: %v", one.event, one.data, err)
 			}
 			events = append(events, batch.Events...)
-			if slices.ContainsFunc(batch.Events, wanted) {
+			if slices.ContainsFunc(batch.Events, matches) {
 				return events, one.id
 			}
 		case <-time.After(soon):
-			t.Fatalf("it did not come; what came is %v", events)
+			t.Fatalf("no event matches: %v", events)
 		}
 	}
 }

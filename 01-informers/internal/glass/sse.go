@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// heartbeat is how often something is sent while nothing happens, so that a connection that is gone is noticed.
+	// heartbeat is the time between two messages while there are no events, so that a closed connection is noticed.
 	heartbeat = 15 * time.Second
-	// patience is how long one message may take to be taken. A client that reads nothing for that long is let
-	// go; its browser comes back with the id of the last message that it read, and is told what it missed.
-	patience = 15 * time.Second
+	// writeTimeout is the limit for one message. A client that reads nothing for that long is disconnected. Its browser
+	// reconnects with the id of the last message that it read, and gets a Dropped for what it missed.
+	writeTimeout = 15 * time.Second
 )
 
-// events sends what happens, as server-sent events. There is no buffer for each client: each reads the ring at its
-// own speed, so that a slow one costs nothing but what it misses.
+// events sends the events as server-sent events. Clients have no buffers of their own: each reads the ring at its own speed,
+// so that a slow one needs no memory.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.clients <- struct{}{}:
@@ -32,7 +32,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if err := stream.begin(r); err != nil {
 		return
 	}
-	_ = stream.follow(r) // the client has gone
+	_ = stream.follow(r) // the client has disconnected
 }
 
 // stream is one client's connection.
@@ -40,11 +40,11 @@ type stream struct {
 	server *Server
 	w      http.ResponseWriter
 	rc     *http.ResponseController
-	at     uint64 // the last event sent, or passed over
+	at     uint64 // the last event that was sent or dropped
 	held   []Held // as last sent
 }
 
-// begin finds where the client wants to begin.
+// begin finds the first event for the client.
 func (s *stream) begin(r *http.Request) error {
 	hub := s.server.hub
 	cursor := r.Header.Get("Last-Event-ID")
@@ -54,17 +54,17 @@ func (s *stream) begin(r *http.Request) error {
 	now := hub.Now()
 	s.at, s.held = now.Seq, now.Held
 	if cursor == "" {
-		return s.send("", nil, ": what happens from now on\n\n")
+		return s.send("", nil, ": events from now on\n\n")
 	}
-	seq, ok := hub.place(cursor)
+	seq, ok := hub.position(cursor)
 	if !ok {
 		return s.send("reset", struct{}{}, "")
 	}
 	s.at, s.held = seq, nil
-	return s.send("", nil, ": what happened after the cursor\n\n")
+	return s.send("", nil, ": events after the cursor\n\n")
 }
 
-// follow sends batches until the client goes or the server ends.
+// follow sends batches until the client disconnects or the server ends.
 func (s *stream) follow(r *http.Request) error {
 	hub, clock := s.server.hub, s.server.clock
 	flush := time.Duration(hub.limits.FlushMs) * time.Millisecond
@@ -73,7 +73,7 @@ func (s *stream) follow(r *http.Request) error {
 		if err := s.sendNew(); err != nil {
 			return err
 		}
-		// Held changes without an event: something arrives at the gate.
+		// Held changes without an event, when an item arrives at the gate.
 		var held <-chan struct{}
 		if s.server.gate.Paused() {
 			held = s.server.gate.Changed()
@@ -83,14 +83,14 @@ func (s *stream) follow(r *http.Request) error {
 		case <-hub.wait(s.at):
 		case <-held:
 		case <-idle.C():
-			if err := s.send("", nil, ": still here\n\n"); err != nil {
+			if err := s.send("", nil, ": no events\n\n"); err != nil {
 				return err
 			}
 		case <-r.Context().Done():
 		case <-s.server.ended:
 		}
 		idle.Stop()
-		// Many events, one message.
+		// One message may have many events.
 		rest := clock.NewTimer(flush - clock.Since(sent))
 		select {
 		case <-rest.C():
@@ -103,7 +103,7 @@ func (s *stream) follow(r *http.Request) error {
 	}
 }
 
-// sendNew sends what there is after s.at.
+// sendNew sends the events after s.at.
 func (s *stream) sendNew() error {
 	batch, lost := s.server.hub.read(s.at)
 	for lost != nil {
@@ -122,7 +122,7 @@ func (s *stream) sendNew() error {
 	return s.send("batch", batch, "")
 }
 
-// send writes one message and makes sure that it is on its way, or only a comment.
+// send writes and flushes one message, or a comment.
 func (s *stream) send(event string, data any, comment string) error {
 	message := []byte(comment)
 	if event != "" {
@@ -132,7 +132,7 @@ func (s *stream) send(event string, data any, comment string) error {
 		}
 		message = fmt.Appendf(nil, "event: %s\nid: %s\ndata: %s\n\n", event, s.server.hub.cursor(s.at), content)
 	}
-	if err := s.rc.SetWriteDeadline(s.server.clock.Now().Add(patience)); err != nil {
+	if err := s.rc.SetWriteDeadline(s.server.clock.Now().Add(writeTimeout)); err != nil {
 		return fmt.Errorf("setting a deadline: %w", err)
 	}
 	if _, err := s.w.Write(message); err != nil {

@@ -7,7 +7,7 @@ import (
 	"example.com/workbook/01-informers/internal/handmade"
 )
 
-// translate puts an event of the informer in the form of the page. Only names, versions and errors are in it.
+// translate returns an event of the informer in the form of the API. It has only names, resourceVersions and errors.
 func translate(happened handmade.Event) Event {
 	event := Event{
 		Stage: Stage(happened.Stage), Type: happened.Type,
@@ -26,62 +26,62 @@ func translate(happened handmade.Event) Event {
 	return event
 }
 
-// textOfPart is for what happens to a part.
+// textOfPart is for events about a part.
 func textOfPart(e handmade.Event) string {
 	switch string(e.Stage) + "/" + e.Type {
 	case "list/started":
 		if e.Streamed {
-			return "The reflector asks for the list, streamed as a watch"
+			return "The reflector requests a streaming list"
 		}
-		return "The reflector asks for the list, as a list request"
+		return "The reflector sends a list request"
 	case "list/ended":
-		return fmt.Sprintf("The list is complete: %d objects, as of resourceVersion %s", e.Count, e.ResourceVersion)
+		return fmt.Sprintf("The list is complete: %d objects, at resourceVersion %s", e.Count, e.ResourceVersion)
 	case "list/failed":
 		return fmt.Sprintf("The list failed: %v", e.Err)
 	case "watch/started":
-		return fmt.Sprintf("A watch begins after resourceVersion %s", e.ResourceVersion)
+		return fmt.Sprintf("A watch starts after resourceVersion %s", e.ResourceVersion)
 	case "watch/BOOKMARK":
-		return fmt.Sprintf("A bookmark: the watch has come to resourceVersion %s", e.ResourceVersion)
+		return fmt.Sprintf("A bookmark: the watch has all changes until resourceVersion %s", e.ResourceVersion)
 	case "watch/ERROR":
-		return fmt.Sprintf("The server ends the watch: %v", e.Err)
+		return fmt.Sprintf("The API server ends the watch: %v", e.Err)
 	case "watch/ended":
-		return "The watch is at its end"
+		return "The watch ended"
 	case "watch/failed":
-		return fmt.Sprintf("The watch could not begin: %v", e.Err)
+		return fmt.Sprintf("The watch could not start: %v", e.Err)
 	case "queue/ReplacedAll":
-		return fmt.Sprintf("One delta holds the whole list: %d objects", e.Count)
+		return fmt.Sprintf("One delta has the whole list: %d objects", e.Count)
 	case "queue/Bookmark":
-		return fmt.Sprintf("A delta without an object: resourceVersion %s", e.ResourceVersion)
+		return fmt.Sprintf("A delta without an object, with resourceVersion %s", e.ResourceVersion)
 	case "store/replace":
-		return fmt.Sprintf("The store's content is replaced by the list: %d objects", e.Count)
+		return fmt.Sprintf("The list replaces the content of the store: %d objects", e.Count)
 	case "store/bookmark":
-		return fmt.Sprintf("The store is up to date to resourceVersion %s", e.ResourceVersion)
+		return fmt.Sprintf("The store has all changes until resourceVersion %s", e.ResourceVersion)
 	}
 	return fmt.Sprintf("%s: %s", e.Stage, e.Type)
 }
 
-// textOfItem is for what happens to one object or key.
+// textOfItem is for events about one object or key.
 func textOfItem(e handmade.Event) string {
 	switch e.Stage {
 	case handmade.StageList:
-		return fmt.Sprintf("%s comes with the list", e.Key)
+		return fmt.Sprintf("The list has %s", e.Key)
 	case handmade.StageWatch:
-		return fmt.Sprintf("The watch brings %s for %s", e.Type, e.Key)
+		return fmt.Sprintf("The watch delivers %s for %s", e.Type, e.Key)
 	case handmade.StageQueue:
 		return fmt.Sprintf("A delta %s for %s is queued", e.Type, e.Key)
 	case handmade.StageStore:
 		return storeText(e)
 	case handmade.StageHandler:
 		if e.Initial {
-			return fmt.Sprintf("The handler is told: %s %s, of the initial list", e.Type, e.Key)
+			return fmt.Sprintf("The handler is called: %s %s, of the initial list", e.Type, e.Key)
 		}
-		return fmt.Sprintf("The handler is told: %s %s", e.Type, e.Key)
+		return fmt.Sprintf("The handler is called: %s %s", e.Type, e.Key)
 	case handmade.StageWaiting:
 		return waitingText(e)
 	case handmade.StageWorking:
-		return fmt.Sprintf("A worker takes %s", e.Key)
+		return fmt.Sprintf("A worker processes %s", e.Key)
 	case handmade.StageBackoff:
-		return fmt.Sprintf("The work on %s failed (%d in a row): %v. It is kept back for %s", e.Key, e.Attempt, e.Err, e.Delay.Round(time.Millisecond))
+		return fmt.Sprintf("The work on %s failed (%d in a row): %v. Its backoff is %s", e.Key, e.Attempt, e.Err, e.Delay.Round(time.Millisecond))
 	case handmade.StageDone:
 		return fmt.Sprintf("The work on %s is done", e.Key)
 	}
@@ -91,25 +91,25 @@ func textOfItem(e handmade.Event) string {
 func storeText(e handmade.Event) string {
 	switch {
 	case e.Tombstone:
-		return fmt.Sprintf("%s is not in the list: it was deleted unseen, and leaves the store as a tombstone", e.Key)
+		return fmt.Sprintf("The list does not have %s: it was deleted without an event, and the handler gets a tombstone", e.Key)
 	case e.Type == handmade.Delete:
-		return fmt.Sprintf("%s leaves the store", e.Key)
+		return fmt.Sprintf("%s is removed from the store", e.Key)
 	case e.Type == handmade.Add:
-		return fmt.Sprintf("%s is new in the store", e.Key)
+		return fmt.Sprintf("%s is added to the store", e.Key)
 	}
-	return fmt.Sprintf("%s takes the place of its older version in the store", e.Key)
+	return fmt.Sprintf("%s is updated in the store", e.Key)
 }
 
 func waitingText(e handmade.Event) string {
 	switch e.Type {
 	case handmade.Merged:
-		return fmt.Sprintf("The key %s was there already: nothing is added", e.Key)
+		return fmt.Sprintf("The key %s waits already: it is not added again", e.Key)
 	case handmade.Dirty:
-		return fmt.Sprintf("A worker has %s in hand: the key will wait when that is done", e.Key)
+		return fmt.Sprintf("A worker processes %s: the key is dirty, and is queued when that worker is done", e.Key)
 	case handmade.Readded:
-		return fmt.Sprintf("The key %s waits again: it changed while a worker had it", e.Key)
+		return fmt.Sprintf("The key %s is queued again: it was dirty", e.Key)
 	case handmade.Returned:
-		return fmt.Sprintf("The back-off of %s is over: the key waits again", e.Key)
+		return fmt.Sprintf("The backoff of %s has expired: the key is queued again", e.Key)
 	}
 	return fmt.Sprintf("The key %s waits for a worker", e.Key)
 }

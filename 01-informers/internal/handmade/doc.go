@@ -1,5 +1,5 @@
-// Package handmade is one informer, assembled by hand from the parts of client-go that every informer is made
-// of, with the work queue and the workers that a controller hangs on it:
+// Package handmade is an informer, assembled by hand from the parts of client-go that every informer consists of, with the
+// work queue and the workers of a controller:
 //
 //	API server
 //	   │  list, then watch
@@ -17,15 +17,14 @@
 //	            │  Get, Done, Forget, AddRateLimited
 //	         workers         Workers                        workers.go
 //
-// The other files make every step visible, and let a reader hold it: a Probe puts a thin wrapper around each
-// part (observed_*.go), which tells an observer what passes, and may be told by a Gate (gate.go) to wait first.
-// Without a Probe there are no wrappers, and this is a plain informer.
+// The other files make each step visible, and can pause it: a Probe puts a thin wrapper around each part (observed_*.go),
+// which reports each item to an observer, and first waits for a Gate (gate.go) if there is one. Without a Probe there are
+// no wrappers, and this is an ordinary informer.
 //
-// The files of client-go v0.37.2 to read beside it, in the order of the drawing: tools/cache/listwatch.go,
+// Read beside it these files of client-go v0.37.2, in the order of the diagram: tools/cache/listwatch.go,
 // reflector.go (ListAndWatchWithContext), the_real_fifo.go (Pop), controller.go (processLoop,
 // processDeltas, processReplacedAllInfo), store.go and thread_safe_store.go, util/workqueue/queue.go.
 //
-// What cache.SharedIndexInformer has and this one lacks: a goroutine and a growing buffer for each handler, so
-// that a slow one does not stop the others (sharedProcessor), removing a handler, resync, batches (PopBatch),
-// the mutation detector and metrics.
+// cache.SharedIndexInformer has more: a goroutine and a growing buffer for each handler, so that a slow handler does not
+// block the others (sharedProcessor), removal of handlers, resync, batches (PopBatch), the mutation detector and metrics.
 package handmade

@@ -10,8 +10,7 @@ import (
 // Stage is a part of the informer that an item is in.
 type Stage string
 
-// The stages in the order in which an item comes through them. List and watch are two ways in, backoff and
-// done are two ways out of working. Control is about the whole.
+// The stages, in the order of an item's path. It begins with list or watch. After working comes backoff or done.
 const (
 	StageList    Stage = "list"
 	StageWatch   Stage = "watch"
@@ -26,8 +25,8 @@ const (
 
 // What Event.Type may be, besides the types of watch events (watch.EventType) and of deltas (cache.DeltaType).
 const (
-	// Of a list and of a watch: it began, it is at its end, it could not be had. Listed is an object of a list
-	// that came in one piece; one of a streamed list is watch.Added.
+	// Of a list and of a watch: it started, ended or failed. Listed is an object of a list request; an object of a
+	// streaming list is watch.Added.
 	Started = "started"
 	Ended   = "ended"
 	Failed  = "failed"
@@ -40,16 +39,15 @@ const (
 	Replace  = "replace"
 	Bookmark = "bookmark"
 
-	// Of a key in the work queue. See workqueue.Typed: it waits in the queue; it was there already; it is being
-	// worked on and is marked dirty; it is put in the queue after that; it is put there because its back-off is
-	// over.
+	// Of a key in the work queue, see workqueue.Typed: it waits in the queue; it waited there already; a worker processes
+	// it, so that it is marked dirty; it is queued again when that worker is done; it is queued after its backoff.
 	Waits    = "added"
 	Merged   = "merged"
 	Dirty    = "dirty"
 	Readded  = "readded"
 	Returned = "returned"
 
-	// Of a key that was worked on.
+	// Of a key that was processed.
 	Done = "done"
 )
 
@@ -57,29 +55,29 @@ const (
 type Event struct {
 	Stage Stage
 	Type  string
-	// Key is empty where the event is about the part and not about one object.
+	// Key is empty if the event is about the part and not about one object.
 	Key cache.ObjectName
 	// Item is uid@resourceVersion: one version of one object, the same in all stages.
 	Item string
-	// Into is the item that goes on for this one, where two became one.
+	// Into is the item that this one was merged into.
 	Into            string
 	ResourceVersion string
-	// Tombstone: the deletion was found by a relist; the object is the last one known.
+	// Tombstone: a relist found the deletion; the object is the last known state.
 	Tombstone bool
-	// Streamed: the list that begins is streamed as a watch.
+	// Streamed: the list that starts is a streaming list.
 	Streamed bool
 	// Initial: it belongs to the first list.
 	Initial bool
-	// Whole: it happened to a whole list at once, and this is the part of it that concerns one object.
+	// Whole: the event is for one object of a whole list that moves at once.
 	Whole bool
-	// KeptBack: the key comes from a back-off that is over.
-	KeptBack bool
+	// BackedOff: the key was queued after its backoff.
+	BackedOff bool
 	// Count is how many objects an event without a key is about.
 	Count int
-	// Attempt is how often the key has failed in a row, Delay how long it is kept back.
+	// Attempt is how often the key has failed in a row, Delay how long its backoff is.
 	Attempt int
 	Delay   time.Duration
-	// Err is what went wrong. It comes from the API server or from the work; never from an object's content.
+	// Err is an error of the API server or of the work. It never has content of an object.
 	Err error
 }
 

@@ -6,25 +6,24 @@ import (
 	"sync"
 )
 
-// Gate holds the parts of an informer where they are. Its zero value is open.
+// Gate pauses an informer and its workers. Its zero value is open.
 //
-// While it is closed (Pause), the goroutine that wants to bring an item into a stage waits: that of the watch,
-// the reflector, the pop loop, the workers. As the one that reads the watch waits too, nothing piles up: the
-// API server is simply not read, and ends the watch if that takes too long. Two things are not held: time, so
-// that a back-off that is over brings its key back to the line of waiting keys; and a list that is under way,
-// which is one answer to one request.
+// While it is closed (Pause), each goroutine waits before it moves an item into a stage: those of the watch, the
+// reflector, the pop loop and the workers. Nothing accumulates, because the goroutine that reads the watch waits too: the
+// API server's events are not read, and it ends the watch if that takes too long. Two things are not paused: time, so that
+// a key is queued again after its backoff; and a list that has started, which is one response.
 type Gate struct {
 	mu      sync.Mutex
 	paused  bool
-	opened  bool // for ever
+	opened  bool // for good
 	held    []*held
 	traffic traffic
-	changed chan struct{} // closed at the next change; nil while nobody wants to know
+	changed chan struct{} // closed at the next change; nil while no goroutine waits for it
 }
 
 // Held is an item at the gate.
 type Held struct {
-	// To is the stage that it wants to enter.
+	// To is the stage that it enters next.
 	To Stage
 	Event
 }
@@ -42,28 +41,27 @@ func (h *held) admit(t *traffic) {
 	close(h.goOn)
 }
 
-// traffic counts what is on its way from one part to the next, so that a step can wait until the item
-// that it moves has arrived.
+// traffic counts what is between two parts, so that a step can wait until the item that it moves has arrived.
 type traffic struct {
-	listing bool // a list was let in, and the reflector has not brought it to the queue yet
-	watched int  // watch events given to the reflector, and not yet brought to the queue by it
-	deltas  int  // deltas in the queue and in the pop loop's hand
-	waiting int  // keys in the line of the work queue
-	inHand  int  // keys that workers have in hand
+	listing bool // a list was requested, and the reflector has not queued it yet
+	watched int  // watch events that the reflector has received and not queued yet
+	deltas  int  // deltas that are queued, or that the pop loop processes
+	waiting int  // keys that wait in the work queue
+	working int  // keys that workers process
 	workers int
 }
 
-// downstream is the order in which Step takes what is held: what is furthest on goes first.
+// downstream is the order in which Step moves held items: the one closest to the end of its path first.
 var downstream = []Stage{
 	StageDone, StageBackoff, StageWorking, StageWaiting, StageHandler, StageStore, StageQueue, StageWatch, StageList,
 }
 
-// Pause closes the gate. What is between two stages still arrives at the next.
+// Pause closes the gate. An item between two stages still arrives at the next one.
 func (g *Gate) Pause() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.paused = !g.opened
-	g.tell()
+	g.notify()
 }
 
 // Resume opens the gate.
@@ -73,14 +71,14 @@ func (g *Gate) Resume() {
 	g.resume()
 }
 
-// Paused tells whether the gate is closed.
+// Paused reports whether the gate is closed.
 func (g *Gate) Paused() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.paused
 }
 
-// Held returns what waits at the gate, what Step takes next first.
+// Held returns the items that wait at the gate, in the order in which Step moves them.
 func (g *Gate) Held() []Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,11 +89,11 @@ func (g *Gate) Held() []Held {
 	return all
 }
 
-// Step lets one item go one stage on, and pauses if nothing was paused. The item that is furthest on is taken,
-// so that repeated steps bring one item right through before the next one follows; for that, Step waits until
-// everything that is on its way has arrived, but no longer than ctx. It returns false if nothing is held.
+// Step pauses, and then moves one item to its next stage: the one closest to the end of its path, so that repeated steps
+// move one item through all stages before the next one. For that, Step waits until all items between two stages have
+// arrived, but no longer than ctx. It returns false if no item waits.
 //
-// A whole list is one item until it is in the store, because client-go moves it in one piece.
+// A whole list is one item until it is in the store, because client-go moves it at once.
 func (g *Gate) Step(ctx context.Context) (Held, bool) {
 	g.Pause()
 	g.settle(ctx)
@@ -106,14 +104,14 @@ func (g *Gate) Step(ctx context.Context) (Held, bool) {
 	return stepped, ok
 }
 
-// Changed returns a channel that is closed when something arrives at the gate, leaves it, or moves behind it.
+// Changed returns a channel that is closed when an item arrives at the gate, or moves.
 func (g *Gate) Changed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.change()
 }
 
-// change is Changed, with the lock held.
+// change is Changed for a caller that holds the lock.
 func (g *Gate) change() <-chan struct{} {
 	if g.changed == nil {
 		g.changed = make(chan struct{})
@@ -130,11 +128,11 @@ func (g *Gate) admit() (Held, bool) {
 	next := g.held[0]
 	g.held = g.held[1:]
 	next.admit(&g.traffic)
-	g.tell()
+	g.notify()
 	return next.Held, true
 }
 
-// settle waits until no part is at work any more: each is at the gate or has nothing to do.
+// settle waits until each part waits at the gate or has nothing to do.
 func (g *Gate) settle(ctx context.Context) {
 	for {
 		g.mu.Lock()
@@ -165,14 +163,13 @@ func (g *Gate) settled() bool {
 	t := g.traffic
 	return g.opened || !t.listing && t.watched == 0 &&
 		(t.deltas == 0 || popLoop > 0) &&
-		t.inHand == workers &&
-		(t.waiting == 0 || t.inHand >= t.workers)
+		t.working == workers &&
+		(t.waiting == 0 || t.working >= t.workers)
 }
 
-// pass waits until the event may happen. The two functions, if they are given, say what changes in the traffic
-// when the item has come to the gate, and when it is let through: both in one step with that, so that a Step
-// never looks in between.
-func (g *Gate) pass(event Event, arrived, admitted func(*traffic)) {
+// wait waits until the gate is open for an event. The two functions, unless they are nil, change the traffic when the item
+// arrives at the gate and when it leaves: both under the lock, so that a Step sees no state in between.
+func (g *Gate) wait(event Event, arrived, admitted func(*traffic)) {
 	if g == nil {
 		return
 	}
@@ -189,7 +186,7 @@ func (g *Gate) pass(event Event, arrived, admitted func(*traffic)) {
 	} else {
 		one.admit(&g.traffic)
 	}
-	g.tell()
+	g.notify()
 	g.mu.Unlock()
 	<-one.goOn
 }
@@ -201,7 +198,7 @@ func (g *Gate) note(change func(*traffic)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change(&g.traffic)
-	g.tell()
+	g.notify()
 }
 
 func (g *Gate) open() {
@@ -220,11 +217,11 @@ func (g *Gate) resume() {
 		one.admit(&g.traffic)
 	}
 	g.held = nil
-	g.tell()
+	g.notify()
 }
 
-// tell wakes who waits for a change.
-func (g *Gate) tell() {
+// notify notifies all goroutines that wait for a change.
+func (g *Gate) notify() {
 	if g.changed != nil {
 		close(g.changed)
 		g.changed = nil

@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// step steps once and returns what moved: "stage name", or "stage" for a list, or "".
+// step steps once and returns the item that moved: "stage name", or "stage" for a list, or "".
 func (b *bench) step(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	moved, ok := b.gate.Step(ctx)
 	if ctx.Err() != nil {
-		t.Fatalf("the step did not come to an end: %+v", b.gate.traffic)
+		t.Fatalf("the step did not return: %+v", b.gate.traffic)
 	}
 	if !ok {
 		return ""
@@ -41,14 +41,14 @@ func TestStepsFromTheStart(t *testing.T) {
 	g := NewWithT(t)
 	b := start(t, setting{paused: true, names: []string{"apple"}})
 	g.Eventually(b.gate.Held, soon).Should(HaveLen(1))
-	g.Expect(b.all()).To(BeEmpty(), "not even the list was asked for")
+	g.Expect(b.all()).To(BeEmpty(), "not even the list was requested")
 	g.Expect(b.steps(t, 5)).To(Equal([]string{"list", "queue", "store", "handler apple", "waiting apple"}))
 	g.Eventually(b.HasSyncedChecker().Done(), soon).Should(BeClosed())
 	g.Eventually(b.gate.Held, soon).Should(HaveLen(1), "the workers have begun")
 	g.Expect(b.steps(t, 3)).To(Equal([]string{"working apple", "done apple", ""}))
 }
 
-func TestOneItemIsFollowedRightThrough(t *testing.T) {
+func TestStepsMoveOneItemAfterTheOther(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	b := start(t, setting{names: []string{"apple", "pear"}})
@@ -60,17 +60,17 @@ func TestOneItemIsFollowedRightThrough(t *testing.T) {
 	b.change(t, "pear", "green")
 	g.Eventually(b.gate.Held, soon).Should(HaveLen(1))
 
-	right := func(name string) []string {
+	path := func(name string) []string {
 		return []string{"watch " + name, "queue " + name, "store " + name, "handler " + name, "waiting " + name, "working " + name, "done " + name}
 	}
-	g.Expect(b.steps(t, 7)).To(Equal(right("apple")))
+	g.Expect(b.steps(t, 7)).To(Equal(path("apple")))
 	g.Eventually(b.gate.Held, soon).Should(HaveLen(1))
 	g.Expect(b.of("pear")).To(BeEmpty())
-	g.Expect(b.steps(t, 7)).To(Equal(right("pear")))
+	g.Expect(b.steps(t, 7)).To(Equal(path("pear")))
 	g.Expect(b.step(t)).To(BeEmpty())
 }
 
-func TestPausingHoldsEveryPart(t *testing.T) {
+func TestPauseStopsEveryPart(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	working := make(chan struct{})
@@ -87,11 +87,11 @@ func TestPausingHoldsEveryPart(t *testing.T) {
 	for range 20 {
 		b.change(t, "apple", time.Now().String())
 	}
-	g.Eventually(func() int { return len(b.gate.Held()) }, soon).Should(Equal(2), "the watch, and the worker that wants to be done")
+	g.Eventually(func() int { return len(b.gate.Held()) }, soon).Should(Equal(2), "the watch, and the worker whose work is done")
 	b.forget()
 	g.Consistently(func() []Event { return b.all() }, "200ms").Should(BeEmpty())
-	g.Expect(b.gate.Held()[0].To).To(Equal(StageDone), "the furthest on is the next")
-	g.Expect(b.gate.Held()[1].To).To(Equal(StageWatch), "one event is held, and the others are not read")
+	g.Expect(b.gate.Held()[0].To).To(Equal(StageDone), "the item closest to the end of its path is the next")
+	g.Expect(b.gate.Held()[1].To).To(Equal(StageWatch), "one event waits, and the others are not read")
 
 	b.gate.Resume()
 	g.Eventually(func() []string { return b.of("slow") }, soon).Should(Equal([]string{"done/done"}))
@@ -99,7 +99,7 @@ func TestPausingHoldsEveryPart(t *testing.T) {
 	g.Expect(b.gate.Held()).To(BeEmpty())
 }
 
-func TestTheEndOpensTheGate(t *testing.T) {
+func TestStopOpensTheGate(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	b := start(t, setting{names: []string{"apple"}})
@@ -109,13 +109,13 @@ func TestTheEndOpensTheGate(t *testing.T) {
 	b.stop()
 	g.Eventually(b.stopped, soon).Should(BeClosed())
 	b.gate.Pause()
-	g.Expect(b.gate.Paused()).To(BeFalse(), "it stays open: nobody would step it")
+	g.Expect(b.gate.Paused()).To(BeFalse(), "it stays open: no step would follow")
 }
 
-func TestAGateThatIsNotThereHoldsNothing(t *testing.T) {
+func TestNilGateIsOpen(t *testing.T) {
 	t.Parallel()
 	var gate *Gate
-	gate.pass(Event{}, nil, nil)
+	gate.wait(Event{}, nil, nil)
 	gate.note(func(*traffic) { t.Error("noted") })
 	gate.open()
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 const soon = 10 * time.Second
 
-// quick lets a reflector try again at once, or nearly.
+// quick lets a reflector retry after 10 ms.
 var quick = &wait.Backoff{Duration: 10 * time.Millisecond, Steps: 1, Cap: 10 * time.Millisecond}
 
 // recorder is an observer that keeps all events.
@@ -38,7 +38,7 @@ func (r *recorder) observe(event Event) {
 	r.events = append(r.events, event)
 }
 
-// of returns "stage/type" of the events about one name, in order.
+// of returns the "stage/type" of the events about one name, in order.
 func (r *recorder) of(name string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +63,7 @@ func (r *recorder) forget() {
 	r.events = nil
 }
 
-// bench is an informer on the ConfigMaps of a namespace of its own, with queue and workers.
+// bench is an informer for the ConfigMaps of a namespace, with a work queue and workers.
 type bench struct {
 	*Informer
 	*recorder
@@ -81,7 +81,7 @@ type setting struct {
 	plain     bool // without a probe
 	listOnly  bool // the source cannot stream a list
 	paused    bool
-	names     []string // ConfigMaps that are there before
+	names     []string // ConfigMaps that exist before
 	work      func(context.Context, cache.ObjectName) error
 	transform cache.TransformFunc
 }

@@ -11,45 +11,43 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Handler is told of every change, after the store has it. It must return soon, as everything behind it waits,
-// and must not change the objects, as the store holds the same ones. So it puts a key in a work queue and is
-// done.
+// Handler is called for every change, after the store has it. It must return soon, because the pop loop waits for it, and
+// must not change the objects, because they are those of the store. So a handler only adds a key to a work queue.
 type Handler = cache.TypedResourceEventHandler[object]
 
-// object is any object of the API. As an interface it is the T of client-go's typed handlers for every resource
-// at once.
+// object is any object of the API: an interface, so that client-go's typed handlers work for every resource.
 type object = metav1.Object
 
-// Options say what an informer is about. Only ListerWatcher is required.
+// Options configure an informer. Only ListerWatcher is required.
 type Options struct {
 	// Name is used in logs. Default: "handmade".
 	Name string
-	// ListerWatcher is where the objects come from. They must have ObjectMeta.
+	// ListerWatcher lists and watches the objects. They must have ObjectMeta.
 	ListerWatcher cache.ListerWatcher
-	// Indexers make look-ups in the store by other things than the key. Default: by namespace.
+	// Indexers are the indexes of the store. Default: by namespace.
 	Indexers cache.Indexers
-	// Transform sees every object before it is queued, and may make it smaller. It may see one twice.
+	// Transform is called with every object before it is queued, and may remove fields. It may be called twice with one.
 	Transform cache.TransformFunc
-	// Backoff is how long the reflector waits between its attempts. Default: the reflector's own, 0.8 s to 30 s.
+	// Backoff is how long the reflector waits between attempts. Default: the reflector's own, 0.8 s to 30 s.
 	Backoff *wait.Backoff
-	// Probe makes every step visible. Default: none, and no wrappers.
+	// Probe reports each step. Default: none, and no wrappers.
 	Probe *Probe
 }
 
-// Informer keeps a store in step with the API server, and tells handlers what changed.
+// Informer keeps a store up to date with the API server, and calls handlers for each change.
 type Informer struct {
 	reflector *cache.Reflector
 	fifo      queue
 	indexer   cache.Indexer
 	probe     *Probe
 
-	// deltas is held while one delta is processed, so that a handler that is added late misses none and gets
-	// none twice.
+	// deltas is held while one delta is processed, so that a handler that is added later misses no change and gets none
+	// twice.
 	deltas   sync.Mutex
 	handlers []Handler
 }
 
-// queue is the part of a RealFIFO that the informer uses: what the reflector writes to, and what is popped from.
+// queue is the part of a RealFIFO that the informer uses. The reflector writes to it, and the pop loop reads from it.
 type queue interface {
 	cache.Queue
 	Close()
@@ -65,13 +63,13 @@ func New(options Options) *Informer {
 	}
 	probe := options.Probe
 
-	// The store. Its key function also knows the tombstones of objects whose deletion was missed.
+	// The store. Its key function also accepts tombstones: of objects whose deletion no watch event reported.
 	indexer := probe.indexer(cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, options.Indexers))
 
-	// The queue between reflector and store, set as client-go sets it by default (newQueueFIFO in
-	// tools/cache/controller.go): a whole list is one delta, and the reflector can go on queueing while a delta
-	// is processed. A RealFIFO without AtomicEvents is given the store as KnownObjects instead and splits a
-	// list into Replaced and Deleted deltas itself.
+	// The queue between reflector and store, with client-go's default options (newQueueFIFO in
+	// tools/cache/controller.go): a whole list is one delta, and the reflector can queue deltas while another is
+	// processed. Without AtomicEvents, a RealFIFO gets the store as KnownObjects and splits a list into Replaced and
+	// Deleted deltas.
 	fifo := probe.queue(cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{
 		Name:                  options.Name,
 		Transformer:           options.Transform,
@@ -80,7 +78,7 @@ func New(options Options) *Informer {
 		EmitDeltaTypeBookmark: true,
 	}))
 
-	// The reflector writes what it lists and watches to the queue: for it, that is the store.
+	// The reflector writes what it lists and watches to the queue, which it sees as its store.
 	reflector := cache.NewReflectorWithOptions(probe.listerWatcher(options.ListerWatcher), nil, fifo, cache.ReflectorOptions{
 		Name:            options.Name,
 		TypeDescription: options.Name,
@@ -99,25 +97,24 @@ func (i *Informer) Run(ctx context.Context) {
 	reflecting.Wait()
 }
 
-// popUntilClosed takes one delta after another off the queue. After Close it ends when the queue is empty,
-// as Pop does.
+// popUntilClosed processes one delta after the other. After the queue is closed, it processes what is left and returns.
 func (i *Informer) popUntilClosed(ctx context.Context) {
 	for {
 		switch _, err := i.fifo.Pop(i.process); {
 		case errors.Is(err, cache.ErrFIFOClosed):
 			return
 		case err != nil:
-			// The delta is gone. Only a delta of a type or content that does not exist gets here.
+			// Only a delta of an unknown type or content cannot be processed. It is skipped.
 			utilruntime.HandleErrorWithContext(ctx, err, "Processing a delta")
 		}
 	}
 }
 
-// Store returns what the informer knows of the cluster. Reading it costs no request. Objects must not be changed.
+// Store returns the cache. Reading it sends no request. Its objects must not be changed.
 func (i *Informer) Store() cache.Indexer { return i.indexer }
 
-// HasSyncedChecker is done when the first list is in the store and all handlers were told of it.
+// HasSyncedChecker is done when the first list is in the store and all handlers were called for it.
 func (i *Informer) HasSyncedChecker() cache.DoneChecker { return i.fifo.HasSyncedChecker() }
 
-// LastSyncResourceVersion is how far the reflector has come; a new watch would begin there.
+// LastSyncResourceVersion is the latest resourceVersion of the reflector, where a new watch would begin.
 func (i *Informer) LastSyncResourceVersion() string { return i.reflector.LastSyncResourceVersion() }

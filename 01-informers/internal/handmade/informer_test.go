@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// way splits the stages of a test's expectation.
-func way(stages string) []string { return strings.Fields(stages) }
+// path splits the expected stages of an item.
+func path(stages string) []string { return strings.Fields(stages) }
 
-func TestPlainInformerFollowsTheCluster(t *testing.T) {
+func TestInformerFollowsTheCluster(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]setting{
 		"without a probe": {plain: true},
 		"with a probe":    {},
-		"without a streamed list": {
+		"without a streaming list": {
 			listOnly: true,
 		},
 	} {
@@ -47,7 +47,7 @@ func TestPlainInformerFollowsTheCluster(t *testing.T) {
 	}
 }
 
-func TestRelistAfterALostWatchFindsWhatWasDeleted(t *testing.T) {
+func TestRelistFindsDeletions(t *testing.T) {
 	t.Parallel()
 	for name, plain := range map[string]bool{"without a probe": true, "with a probe": false} {
 		t.Run(name, func(t *testing.T) {
@@ -63,31 +63,31 @@ func TestRelistAfterALostWatchFindsWhatWasDeleted(t *testing.T) {
 			b.remove(t, "pear")
 			b.create(t, "plum")
 			b.change(t, "apple", "red")
-			g.Expect(b.stored()).To(Equal([]string{"apple=", "pear="}), "nothing can have been seen")
-			b.line.Mend()
+			g.Expect(b.stored()).To(Equal([]string{"apple=", "pear="}), "no event was received")
+			b.line.Restore()
 
 			g.Eventually(b.stored, soon).Should(Equal([]string{"apple=red", "plum="}))
 			g.Eventually(func() bool { _, ok := gone.Load(b.ns + "/pear"); return ok }, soon).Should(BeTrue())
 			value, _ := gone.Load(b.ns + "/pear")
 			deleted := value.(cache.DeletedObject[object])
-			g.Expect(deleted.FinalStateUnknown).NotTo(BeNil(), "nobody saw the deletion")
-			g.Expect(deleted.OptionalObj.GetName()).To(Equal("pear"), "the last state that the store knew")
+			g.Expect(deleted.FinalStateUnknown).NotTo(BeNil(), "there was no event for the deletion")
+			g.Expect(deleted.OptionalObj.GetName()).To(Equal("pear"), "the last known state")
 		})
 	}
 }
 
-func TestAnItemPassesEveryStage(t *testing.T) {
+func TestStagesOfAChange(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	b := start(t, setting{names: []string{"apple"}})
-	first := way("list/ADDED queue/ReplacedAll store/add handler/add waiting/added working/started done/done")
+	first := path("list/ADDED queue/ReplacedAll store/add handler/add waiting/added working/started done/done")
 	g.Eventually(func() []string { return b.of("apple") }, soon).Should(Equal(first))
 	g.Expect(b.all()[0]).To(And(HaveField("Type", Started), HaveField("Streamed", true), HaveField("Initial", true)))
 
 	b.forget()
 	b.change(t, "apple", "red")
 	g.Eventually(func() []string { return b.of("apple") }, soon).Should(Equal(
-		way("watch/MODIFIED queue/Updated store/update handler/update waiting/added working/started done/done")))
+		path("watch/MODIFIED queue/Updated store/update handler/update waiting/added working/started done/done")))
 	items := map[string]bool{}
 	for _, event := range b.all() {
 		if event.Key.Name == "apple" {
@@ -99,10 +99,10 @@ func TestAnItemPassesEveryStage(t *testing.T) {
 	b.forget()
 	b.remove(t, "apple")
 	g.Eventually(func() []string { return b.of("apple") }, soon).Should(Equal(
-		way("watch/DELETED queue/Deleted store/delete handler/delete waiting/added working/started done/done")))
+		path("watch/DELETED queue/Deleted store/delete handler/delete waiting/added working/started done/done")))
 }
 
-func TestAListInOnePieceIsSeenToo(t *testing.T) {
+func TestStagesOfAListRequest(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	b := start(t, setting{names: []string{"apple"}, listOnly: true})
@@ -118,11 +118,11 @@ func TestAListInOnePieceIsSeenToo(t *testing.T) {
 		}
 		return found
 	}
-	// The reflector begins its watch on its own time: the list's items may have come right through before.
+	// The reflector starts its watch in its own goroutine: the items of the list may be done before.
 	g.Eventually(parts, soon).Should(ContainElements("list/started", "list/ended", "watch/started", "queue/ReplacedAll", "store/replace"))
 }
 
-func TestARelistIsSeen(t *testing.T) {
+func TestStagesOfARelist(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	b := start(t, setting{names: []string{"apple", "pear"}})
@@ -133,14 +133,14 @@ func TestARelistIsSeen(t *testing.T) {
 	b.forget()
 	b.line.Cut()
 	b.remove(t, "pear")
-	b.line.Mend()
+	b.line.Restore()
 
 	g.Eventually(func() []string { return b.of("pear") }, soon).Should(Equal(
-		way("store/delete handler/delete waiting/added working/started done/done")),
-		"no delta of its own: it is missing in the one that holds the list")
+		path("store/delete handler/delete waiting/added working/started done/done")),
+		"it has no delta of its own: the delta with the list does not have it")
 	g.Eventually(func() []string { return b.of("apple") }, soon).Should(Equal(
-		way("list/ADDED queue/ReplacedAll store/update handler/update waiting/added working/started done/done")),
-		"nothing changed, and it is told all the same")
+		path("list/ADDED queue/ReplacedAll store/update handler/update waiting/added working/started done/done")),
+		"nothing changed, and the handlers are called")
 	for _, event := range b.all() {
 		if event.Key.Name == "pear" && (event.Stage == StageStore || event.Stage == StageHandler) {
 			g.Expect(event.Tombstone).To(BeTrue())
@@ -153,26 +153,26 @@ func TestARelistIsSeen(t *testing.T) {
 		failed = failed || event.Err != nil && strings.Contains(event.Err.Error(), "too old")
 	}
 	g.Expect(ended).To(BeTrue())
-	g.Expect(failed).To(BeTrue(), "the 410 is reported where it came in")
+	g.Expect(failed).To(BeTrue(), "the stage that gets the 410 reports it")
 }
 
-func TestAHandlerAddedLateIsToldOfEverything(t *testing.T) {
+func TestHandlerAddedLater(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	b := start(t, setting{plain: true, names: []string{"apple", "pear"}})
 	var mu sync.Mutex
-	told := []string{}
-	read := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }
-	tell := func(what string) { mu.Lock(); defer mu.Unlock(); told = append(told, what) }
+	calls := []string{}
+	read := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(calls) }
+	record := func(call string) { mu.Lock(); defer mu.Unlock(); calls = append(calls, call) }
 	b.AddHandler(cache.TypedResourceEventHandlerDetailedFuncs[object]{
 		AddFunc: func(added object, isInInitialList bool) {
 			if isInInitialList {
-				tell("initially " + added.GetName())
+				record("initially " + added.GetName())
 			} else {
-				tell("add " + added.GetName())
+				record("add " + added.GetName())
 			}
 		},
-		UpdateFunc: func(_, updated object) { tell("update " + updated.GetName()) },
+		UpdateFunc: func(_, updated object) { record("update " + updated.GetName()) },
 	})
 	g.Expect(read()).To(ConsistOf("initially apple", "initially pear"))
 	b.create(t, "plum")
@@ -181,7 +181,7 @@ func TestAHandlerAddedLateIsToldOfEverything(t *testing.T) {
 	g.Expect(read()[2:]).To(Equal([]string{"add plum", "update plum"}))
 }
 
-func TestTransformComesBeforeTheStore(t *testing.T) {
+func TestTransformIsCalledBeforeTheStore(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	b := start(t, setting{names: []string{"apple"}, transform: func(obj any) (any, error) {
@@ -195,7 +195,7 @@ func TestTransformComesBeforeTheStore(t *testing.T) {
 	g.Expect(b.stored()).To(Equal([]string{"apple="}))
 }
 
-func TestAnErrorInTheStreamIsSeen(t *testing.T) {
+func TestErrorInAWatchIsReported(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	fake := watch.NewFake()
@@ -211,7 +211,7 @@ func TestAnErrorInTheStreamIsSeen(t *testing.T) {
 	g.Expect(seen.all()[1].Type).To(Equal(Ended))
 }
 
-func TestWorkThatFailsIsKeptBackAndComesAgain(t *testing.T) {
+func TestFailedWorkIsRetriedAfterBackoff(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	var tries atomic.Int64
@@ -222,7 +222,7 @@ func TestWorkThatFailsIsKeptBackAndComesAgain(t *testing.T) {
 		return nil
 	}})
 	g.Eventually(func() []string { return b.of("apple") }, soon).Should(ContainElement("done/done"))
-	g.Expect(b.of("apple")[4:]).To(Equal(way(
+	g.Expect(b.of("apple")[4:]).To(Equal(path(
 		"waiting/added working/started backoff/failed waiting/returned working/started backoff/failed waiting/returned working/started done/done")))
 	var attempts []int
 	for _, event := range b.all() {
@@ -235,7 +235,7 @@ func TestWorkThatFailsIsKeptBackAndComesAgain(t *testing.T) {
 	g.Expect(attempts).To(Equal([]int{1, 2}))
 }
 
-func TestPlainWorkersTryAgain(t *testing.T) {
+func TestWorkersRetry(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	var tries atomic.Int64

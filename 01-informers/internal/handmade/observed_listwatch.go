@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// observeListerWatcher reports what the API server sends, before the reflector gets it.
+// observeListerWatcher reports what the API server sends, before the reflector receives it.
 func observeListerWatcher(inner cache.ListerWatcher, probe *Probe) cache.ListerWatcher {
 	o := &observedListerWatcher{ListerWatcherWithContext: cache.ToListerWatcherWithContext(inner), probe: probe}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
@@ -25,11 +25,11 @@ func observeListerWatcher(inner cache.ListerWatcher, probe *Probe) cache.ListerW
 type observedListerWatcher struct {
 	cache.ListerWatcherWithContext
 	probe *Probe
-	// listed counts the objects of the pages of a list so far.
+	// listed counts the objects in the pages of a list.
 	listed int
 }
 
-// list asks for a list in one piece, or for a page of it.
+// list requests a list or a page of one.
 func (o *observedListerWatcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.Continue == "" {
 		o.listed = 0
@@ -53,10 +53,10 @@ func (o *observedListerWatcher) list(ctx context.Context, options metav1.ListOpt
 	return list, nil
 }
 
-// begin waits until a list may be asked for.
+// begin waits for the gate before a list is requested.
 func (o *observedListerWatcher) begin(streamed bool) {
 	event := Event{Stage: StageList, Type: Started, Streamed: streamed, Initial: o.initial()}
-	o.probe.passAnd(event, nil, func(t *traffic) { t.listing = true })
+	o.probe.waitAnd(event, nil, func(t *traffic) { t.listing = true })
 	o.probe.saw(event)
 }
 
@@ -67,7 +67,7 @@ func (o *observedListerWatcher) listFailed(err error) {
 
 func (o *observedListerWatcher) initial() bool { return !o.probe.populated.Load() }
 
-// watch begins a watch. One that asks for the initial events is a list first, and goes on as the watch.
+// watch starts a watch. One with initial events is a streaming list first, and then the watch.
 func (o *observedListerWatcher) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	streamsList := options.SendInitialEvents != nil && *options.SendInitialEvents
 	if streamsList {
@@ -91,12 +91,12 @@ func (o *observedListerWatcher) watch(ctx context.Context, options metav1.ListOp
 	return stream, nil
 }
 
-// stream is a watch whose events are reported, and may be held, one by one. While one is held, the
-// stream behind it is not read.
+// stream is a watch that reports its events, and waits for the gate before each one. While it waits, no more events are
+// read.
 type stream struct {
 	inner   watch.Interface
 	probe   *Probe
-	listing bool // the initial events of a streamed list are still coming
+	listing bool // the initial events of a streaming list are not complete
 	initial bool
 	count   int
 	out     chan watch.Event
@@ -121,10 +121,10 @@ func (s *stream) pump() {
 	defer close(s.out)
 	for event := range s.inner.ResultChan() {
 		if s.isItem(event) && !s.listing {
-			s.probe.passAnd(about(StageWatch, string(event.Type), event.Object), nil, func(t *traffic) { t.watched++ })
+			s.probe.waitAnd(about(StageWatch, string(event.Type), event.Object), nil, func(t *traffic) { t.watched++ })
 		}
 		select {
-		case <-s.stopped: // while it was held
+		case <-s.stopped: // while it waited
 			s.probe.note(func(t *traffic) { t.watched = 0 })
 			return
 		default:
@@ -138,7 +138,7 @@ func (s *stream) pump() {
 	}
 	s.probe.note(func(t *traffic) { t.watched, t.listing = 0, t.listing && !s.listing })
 	if s.listing {
-		s.probe.saw(Event{Stage: StageList, Type: Failed, Err: fmt.Errorf("the stream ended before the list did"), Initial: s.initial})
+		s.probe.saw(Event{Stage: StageList, Type: Failed, Err: fmt.Errorf("the watch ended before the list was complete"), Initial: s.initial})
 		return
 	}
 	s.probe.saw(Event{Stage: StageWatch, Type: Ended})
@@ -151,7 +151,7 @@ func (s *stream) isItem(event watch.Event) bool {
 func (s *stream) report(event watch.Event) {
 	switch {
 	case event.Type == watch.Error:
-		// FromObject makes an error of a Status, without any object's content.
+		// FromObject returns an error with the Status, and without content of an object.
 		s.probe.saw(Event{Stage: StageWatch, Type: string(event.Type), Err: apierrors.FromObject(event.Object)})
 	case event.Type == watch.Bookmark:
 		s.bookmark(event.Object)
@@ -165,7 +165,7 @@ func (s *stream) report(event watch.Event) {
 	}
 }
 
-// bookmark reports how far the watch has come. The first one of a streamed list is also the end of the list.
+// bookmark reports the resourceVersion of the watch. The first bookmark of a streaming list also ends the list.
 func (s *stream) bookmark(object runtime.Object) {
 	mark, err := apimeta.Accessor(object)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// observedQueue reports what the reflector puts in the queue. It reports first: afterwards the pop loop
-// may already have taken it.
+// observedQueue reports what the reflector queues. It reports first: afterwards the pop loop may process it already.
 type observedQueue struct {
 	*cache.RealFIFO
 	probe *Probe
@@ -25,15 +24,15 @@ func (q *observedQueue) Delete(obj any) error {
 
 func (q *observedQueue) enter(delta cache.DeltaType, obj any) {
 	event := about(StageQueue, string(delta), obj)
-	q.probe.passAnd(event, func(t *traffic) { t.watched-- }, func(t *traffic) { t.deltas++ })
+	q.probe.waitAnd(event, func(t *traffic) { t.watched-- }, func(t *traffic) { t.deltas++ })
 	q.probe.saw(event)
 }
 
-// Replace brings a whole list, as one delta.
+// Replace queues a whole list as one delta.
 func (q *observedQueue) Replace(objects []any, resourceVersion string) error {
 	initial := !q.probe.populated.Load()
 	event := Event{Stage: StageQueue, Type: string(cache.ReplacedAll), Count: len(objects), ResourceVersion: resourceVersion, Initial: initial}
-	q.probe.passAnd(event, func(t *traffic) { t.listing = false }, func(t *traffic) { t.deltas++ })
+	q.probe.waitAnd(event, func(t *traffic) { t.listing = false }, func(t *traffic) { t.deltas++ })
 	q.probe.saw(event)
 	for _, object := range objects {
 		event := about(StageQueue, string(cache.ReplacedAll), object)
@@ -44,7 +43,7 @@ func (q *observedQueue) Replace(objects []any, resourceVersion string) error {
 	return q.RealFIFO.Replace(objects, resourceVersion)
 }
 
-// Bookmark brings a resourceVersion without an object. It moves no item, so that it is not held.
+// Bookmark queues a resourceVersion without an object. It does not wait for the gate, because it moves no item.
 func (q *observedQueue) Bookmark(resourceVersion string) error {
 	q.probe.note(func(t *traffic) { t.deltas++ })
 	q.probe.saw(Event{Stage: StageQueue, Type: string(cache.Bookmark), ResourceVersion: resourceVersion})
@@ -55,7 +54,7 @@ func (q *observedQueue) Bookmark(resourceVersion string) error {
 type observedIndexer struct {
 	cache.Indexer
 	probe    *Probe
-	replaced bool // the first list is in the store; only the pop loop reads and writes it
+	replaced bool // the first list is in the store; only the pop loop uses this field
 }
 
 func (i *observedIndexer) Add(obj any) error    { return i.change(Add, obj, i.Indexer.Add) }
@@ -64,7 +63,7 @@ func (i *observedIndexer) Delete(obj any) error { return i.change(Delete, obj, i
 
 func (i *observedIndexer) change(what string, obj any, change func(any) error) error {
 	event := about(StageStore, what, obj)
-	i.probe.pass(event)
+	i.probe.wait(event)
 	if err := change(obj); err != nil {
 		return err
 	}
@@ -72,11 +71,11 @@ func (i *observedIndexer) change(what string, obj any, change func(any) error) e
 	return nil
 }
 
-// Replace exchanges the whole content in one go. It reports for each object what that was for it.
+// Replace replaces the whole content at once. It reports for each object what changed.
 func (i *observedIndexer) Replace(objects []any, resourceVersion string) error {
 	initial := !i.replaced
 	event := Event{Stage: StageStore, Type: Replace, Count: len(objects), ResourceVersion: resourceVersion, Initial: initial}
-	i.probe.pass(event)
+	i.probe.wait(event)
 	gone := map[string]any{}
 	for _, key := range i.ListKeys() {
 		gone[key], _, _ = i.GetByKey(key)
@@ -106,13 +105,13 @@ func (i *observedIndexer) Replace(objects []any, resourceVersion string) error {
 	return nil
 }
 
-// Bookmark tells the store how far the watch has come.
+// Bookmark sets the resourceVersion of the store.
 func (i *observedIndexer) Bookmark(resourceVersion string) {
 	i.Indexer.Bookmark(resourceVersion)
 	i.probe.saw(Event{Stage: StageStore, Type: Bookmark, ResourceVersion: resourceVersion})
 }
 
-// observedHandler reports that a handler is called, just before it is.
+// observedHandler reports each call of a handler, just before it.
 type observedHandler struct {
 	inner Handler
 	probe *Probe

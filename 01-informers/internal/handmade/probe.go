@@ -6,21 +6,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Probe sees every step of one informer and of its work queue. The parts themselves report: the Probe wraps each of
-// them. A nil *Probe wraps nothing.
+// Probe reports each step of one informer and of its work queue: it wraps each of their parts. A nil *Probe wraps nothing.
 type Probe struct {
-	// Observe is called for every event, by the goroutine in which it happened, partly while that holds a lock:
-	// it must return at once and call nothing of the informer. Events of one item arrive in the order of the
-	// stages.
+	// Observe is called for every event, by the goroutine in which it happened, which may hold a lock: it must return at
+	// once and must not call the informer. The events of one item are in the order of the stages.
 	Observe func(Event)
-	// Gate may hold items before they enter a stage. Nil: nothing is held.
+	// Gate can pause items before they enter a stage. Nil: no pauses.
 	Gate *Gate
 
-	// populated: the first list is in the queue.
+	// populated: the first list was queued.
 	populated atomic.Bool
-	// handling is what a handler is being told of. The pop loop calls one handler after the other.
+	// handling is the event that a handler is called for. The pop loop calls one handler after the other.
 	handling atomic.Pointer[Event]
-	// items are those of the one work queue behind the informer.
+	// items are those of the one work queue of the informer.
 	items atomic.Pointer[items]
 }
 
@@ -59,23 +57,23 @@ func (p *Probe) saw(event Event) {
 	}
 }
 
-// pass waits until an item may enter a stage.
-func (p *Probe) pass(event Event) { p.passAnd(event, nil, nil) }
+// wait waits for the gate before an item enters a stage.
+func (p *Probe) wait(event Event) { p.waitAnd(event, nil, nil) }
 
-// enter waits until an item may enter a stage, and reports that it does.
+// enter waits for the gate, and reports that an item enters a stage.
 func (p *Probe) enter(event Event) {
-	p.pass(event)
+	p.wait(event)
 	p.saw(event)
 }
 
-// passAnd is pass, and tells the gate what changes on the item's arrival there and on its admission.
-func (p *Probe) passAnd(event Event, arrived, admitted func(*traffic)) {
+// waitAnd is wait with changes of the traffic: when the item arrives at the gate, and when it leaves.
+func (p *Probe) waitAnd(event Event, arrived, admitted func(*traffic)) {
 	if p != nil {
-		p.Gate.pass(event, arrived, admitted)
+		p.Gate.wait(event, arrived, admitted)
 	}
 }
 
-// handle is enter for a handler's call. Until it is over, keys that are added to a work queue are for this item.
+// handle is enter for a call of a handler. Until the call returns, keys that are added to a work queue are for this item.
 func (p *Probe) handle(event Event, call func()) {
 	p.enter(event)
 	p.handling.Store(&event)
@@ -83,7 +81,7 @@ func (p *Probe) handle(event Event, call func()) {
 	p.handling.Store(nil)
 }
 
-// cause returns the item for which a key is added to a work queue, if a handler does that.
+// cause returns the item for which a key is added to a work queue, if a handler adds it.
 func (p *Probe) cause(key cache.ObjectName) string {
 	if event := p.handling.Load(); event != nil && event.Key == key {
 		return event.Item
@@ -91,17 +89,17 @@ func (p *Probe) cause(key cache.ObjectName) string {
 	return ""
 }
 
-// note tells the gate what is on its way, if there is a gate.
+// note changes the traffic of the gate, if there is one.
 func (p *Probe) note(change func(*traffic)) {
 	if p != nil {
 		p.Gate.note(change)
 	}
 }
 
-// processed says that the pop loop is done with a delta.
+// processed records that the pop loop has processed a delta.
 func (p *Probe) processed() { p.note(func(t *traffic) { t.deltas-- }) }
 
-// open lets everything go on for ever, at the end of the informer.
+// open opens the gate for good, when the informer ends.
 func (p *Probe) open() {
 	if p != nil {
 		p.Gate.open()

@@ -8,12 +8,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// process brings one delta into the store and then tells the handlers: first the store, so that a handler that
-// looks there finds what it was told, or something newer. It is what processDeltas does in tools/cache/controller.go.
+// process applies one delta to the store and then calls the handlers: a handler that reads the store finds the change that
+// it was called for, or a newer one. It does what processDeltas in tools/cache/controller.go does.
 func (i *Informer) process(obj any, isInInitialList bool) error {
 	deltas, ok := obj.(cache.Deltas)
 	if !ok {
-		return fmt.Errorf("a %T came out of the queue, not deltas", obj)
+		return fmt.Errorf("the queue returned a %T, not deltas", obj)
 	}
 	i.deltas.Lock()
 	defer i.deltas.Unlock()
@@ -26,8 +26,7 @@ func (i *Informer) process(obj any, isInInitialList bool) error {
 	return nil
 }
 
-// apply is the one place where the types of deltas matter. From a RealFIFO with AtomicEvents and without
-// resync there are these five; the older Replaced and Sync do not occur.
+// apply handles the five types of deltas of a RealFIFO with AtomicEvents and without resync. It has no Replaced and Sync.
 func (i *Informer) apply(delta cache.Delta, isInInitialList bool) error {
 	switch delta.Type {
 	case cache.Added, cache.Updated:
@@ -52,8 +51,8 @@ func (i *Informer) apply(delta cache.Delta, isInInitialList bool) error {
 	}
 }
 
-// put adds an object or replaces the one that is there. The store decides which of the two it was, not the
-// type of the watch event: after a watch that began again, ADDED may come for an object that is known.
+// put adds or updates an object. The content of the store decides which, not the type of the watch event: after a new
+// watch, ADDED may be the type for an object that the store has.
 func (i *Informer) put(obj any, isInInitialList bool) error {
 	old, known, err := i.indexer.Get(obj)
 	if err != nil {
@@ -81,8 +80,8 @@ func (i *Informer) remove(obj any) error {
 	return nil
 }
 
-// replaceAll replaces the store's content by a list. What the list no longer has was deleted while no watch was
-// open: nobody saw it go, so that all there is to hand over is the last known state, as a tombstone.
+// replaceAll replaces the store's content by a list. An object that the list does not have was deleted while no watch was
+// open: there was no event for it, so handlers get its last known state, as a tombstone.
 func (i *Informer) replaceAll(info cache.ReplacedAllInfo, isInInitialList bool) error {
 	before := map[string]any{}
 	for _, key := range i.indexer.ListKeys() {
@@ -114,8 +113,8 @@ func (i *Informer) replaceAll(info cache.ReplacedAllInfo, isInInitialList bool) 
 	return nil
 }
 
-// AddHandler adds a handler. One that comes late is told of everything that is in the store, as additions
-// of the initial list, before it is told of anything that happens afterwards.
+// AddHandler adds a handler. It is called first for every object in the store, as additions of the initial list, and then
+// for each change.
 func (i *Informer) AddHandler(handler Handler) {
 	handler = i.probe.handler(handler)
 	i.deltas.Lock()
@@ -149,7 +148,7 @@ func (i *Informer) updated(oldObj, newObj any) {
 	}
 }
 
-// deleted hands over the object as the watch brought it, or the last state that the store knew.
+// deleted calls the handlers with the object of the watch event, or with the last known state.
 func (i *Informer) deleted(obj any) {
 	gone := cache.DeletedObject[metav1.Object]{}
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {

@@ -12,28 +12,28 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// client is what clients for one resource have in common, whatever they call the objects: L is their list.
+// client is what the clients for one resource have in common. L is their list.
 type client[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// Typed lists and watches what a client of a generated clientset does, such as CoreV1().ConfigMaps(namespace).
+// Typed lists and watches with a client of a generated clientset, such as CoreV1().ConfigMaps(namespace).
 func Typed[L runtime.Object](resource client[L]) cache.ListerWatcher { return listWatch(resource) }
 
-// Dynamic lists and watches any resource, as *unstructured.Unstructured. An empty namespace is all of them.
+// Dynamic lists and watches any resource, as *unstructured.Unstructured. An empty namespace means all namespaces.
 func Dynamic(client dynamic.Interface, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
 	return listWatch(client.Resource(resource).Namespace(namespace))
 }
 
-// Metadata lists and watches the metadata of any resource, as *metav1.PartialObjectMetadata: spec, status
-// and data stay on the server. An empty namespace is all of them.
+// Metadata lists and watches the metadata of any resource, as *metav1.PartialObjectMetadata: the API server sends neither
+// spec nor status nor data. An empty namespace means all namespaces.
 func Metadata(client metadata.Interface, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
 	return listWatch(client.Resource(resource).Namespace(namespace))
 }
 
-// listWatch makes the two calls that a reflector needs. A fake client that cannot stream a list says so through
-// cache.ToListWatcherWithWatchListSemantics; a real one can.
+// listWatch has the two calls that a reflector needs. cache.ToListWatcherWithWatchListSemantics is for fake clients that
+// cannot stream a list.
 func listWatch[L runtime.Object](resource client[L]) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -45,7 +45,7 @@ func listWatch[L runtime.Object](resource client[L]) cache.ListerWatcher {
 	}, resource)
 }
 
-// Labelled lists and watches only what a label selector matches.
+// Labelled lists and watches only the objects that a label selector matches.
 func Labelled(inner cache.ListerWatcher, selector string) cache.ListerWatcher {
 	lw := cache.ToListerWatcherWithContext(inner)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{

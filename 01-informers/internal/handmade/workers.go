@@ -10,14 +10,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// WorkQueue is the queue between handlers and workers. There are only keys in it: whoever works on one looks
-// in the store for how the object is now. So any number of changes of an object that wait are one piece of work.
+// WorkQueue is the queue between handlers and workers. It has keys only: a worker reads the current object from the store,
+// so that it processes a key once for all changes until then.
 type WorkQueue = workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
-// RateLimiter says how long a key that failed is kept back.
+// RateLimiter decides the backoff of a key that failed.
 type RateLimiter = workqueue.TypedRateLimiter[cache.ObjectName]
 
-// NewWorkQueue makes a work queue. Without a name it would have no metrics. A nil probe observes nothing.
+// NewWorkQueue returns a work queue. The name is that of its metrics. A nil probe observes nothing.
 func NewWorkQueue(name string, limiter RateLimiter, clock clock.WithTicker, probe *Probe) WorkQueue {
 	if probe != nil {
 		return newObservedWorkQueue(name, limiter, clock, probe)
@@ -26,8 +26,8 @@ func NewWorkQueue(name string, limiter RateLimiter, clock clock.WithTicker, prob
 		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: name, Clock: clock})
 }
 
-// Enqueue is the handler that every controller has: whatever happened to an object, its key is to be worked on.
-// It is the same for all kinds of change, as the worker does not ask what happened but how things are.
+// Enqueue returns the handler that every controller has: it enqueues the key of the object. It does the same for all kinds
+// of change, because the worker reads the current state and not the change.
 func Enqueue(queue WorkQueue) Handler {
 	return cache.TypedResourceEventHandlerFuncs[object]{
 		AddFunc:    func(added object) { queue.Add(cache.MetaObjectToName(added)) },
@@ -36,20 +36,18 @@ func Enqueue(queue WorkQueue) Handler {
 	}
 }
 
-// Workers take keys off a queue and work on them.
+// Workers process the keys of a queue.
 type Workers struct {
 	Queue WorkQueue
-	// Count is how many keys may be worked on at once. One key is never worked on twice at once: that is the
-	// queue's doing.
+	// Count is how many keys are processed at once. The queue ensures that no two workers process the same key at once.
 	Count int
-	// Work brings the world in line with what the store says of a key. After an error the key comes back, later
-	// and later.
+	// Work reconciles the object of a key. After an error the key is queued again, with exponential backoff.
 	Work func(ctx context.Context, key cache.ObjectName) error
-	// Probe is the one of the queue.
+	// Probe is that of the queue.
 	Probe *Probe
 }
 
-// Run works until ctx ends, and until the pieces of work that were begun are done. Keys that still wait are left.
+// Run processes keys until ctx ends, and returns when the work that has begun is done. Keys that wait are not processed.
 func (w *Workers) Run(ctx context.Context) {
 	w.Probe.note(func(t *traffic) { t.workers = w.Count })
 	defer context.AfterFunc(ctx, w.Queue.ShutDown)()
@@ -63,26 +61,26 @@ func (w *Workers) Run(ctx context.Context) {
 	working.Wait()
 }
 
-// next works on one key. It returns false at the end of the queue.
+// next processes one key. It returns false if the queue was shut down.
 func (w *Workers) next(ctx context.Context) bool {
 	key, shutdown := w.Queue.Get()
 	if shutdown {
 		return false
 	}
-	// Done is for every key that Get returned: until then nobody else gets this one.
+	// Done is called for every key that Get returned: until then no other worker gets this key.
 	defer w.Queue.Done(key)
 	w.Probe.begin(key)
 	err := w.Work(ctx, key)
 	w.Probe.end(key, err)
 	if err != nil {
-		// Kept back by the rate limiter, longer after each failure.
+		// The rate limiter decides the backoff: longer after each failure.
 		w.Queue.AddRateLimited(key)
 		if w.Probe == nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Working on a key; it will be tried again", "key", key)
+			utilruntime.HandleErrorWithContext(ctx, err, "Processing a key; it will be retried", "key", key)
 		}
 		return true
 	}
-	// Forget is for the rate limiter: the next failure of this key is a first one again.
+	// Forget resets the rate limiter: the next failure of this key counts as the first.
 	w.Queue.Forget(key)
 	return true
 }

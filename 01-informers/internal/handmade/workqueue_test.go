@@ -12,170 +12,170 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// line is a work queue whose events are written down, as "type item" or "type item>into".
-type line struct {
+// recordedQueue is a work queue whose events are recorded, as "type item" or "type item>into".
+type recordedQueue struct {
 	WorkQueue
 	probe *Probe
 	seen  *recorder
 }
 
-func newLine() *line {
+func newRecordedQueue() *recordedQueue {
 	seen := &recorder{}
 	probe := &Probe{Observe: seen.observe, Gate: &Gate{}}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](time.Second, time.Minute)
-	return &line{WorkQueue: NewWorkQueue("line", limiter, clock.RealClock{}, probe), probe: probe, seen: seen}
+	return &recordedQueue{WorkQueue: NewWorkQueue("recorded", limiter, clock.RealClock{}, probe), probe: probe, seen: seen}
 }
 
 var fruit = cache.ObjectName{Name: "fruit"}
 
-// handle adds the key as a handler does that is told of an item.
-func (l *line) handle(item string) {
-	l.probe.handling.Store(&Event{Key: fruit, Item: item})
-	l.Add(fruit)
-	l.probe.handling.Store(nil)
+// handle adds the key as a handler does that is called for an item.
+func (q *recordedQueue) handle(item string) {
+	q.probe.handling.Store(&Event{Key: fruit, Item: item})
+	q.Add(fruit)
+	q.probe.handling.Store(nil)
 }
 
-// take gets the key as a worker does.
-func (l *line) take(t *testing.T) {
+// get gets the key as a worker does.
+func (q *recordedQueue) get(t *testing.T) {
 	t.Helper()
-	key, shutdown := l.Get()
+	key, shutdown := q.Get()
 	if shutdown || key != fruit {
 		t.Fatalf("got %v, %v", key, shutdown)
 	}
-	l.probe.begin(key)
+	q.probe.begin(key)
 }
 
-// finish gives the key back as a worker does.
-func (l *line) finish(err error) {
-	l.probe.end(fruit, err)
+// finish ends the work on the key as a worker does.
+func (q *recordedQueue) finish(err error) {
+	q.probe.end(fruit, err)
 	if err != nil {
-		l.AddRateLimited(fruit)
+		q.AddRateLimited(fruit)
 	} else {
-		l.Forget(fruit)
+		q.Forget(fruit)
 	}
-	l.Done(fruit)
+	q.Done(fruit)
 }
 
-func (l *line) told() []string {
-	var told []string
-	for _, event := range l.seen.all() {
+func (q *recordedQueue) reported() []string {
+	var reported []string
+	for _, event := range q.seen.all() {
 		one := event.Type + " " + event.Item
 		if event.Into != "" {
 			one += ">" + event.Into
 		}
-		told = append(told, one)
+		reported = append(reported, one)
 	}
-	l.seen.forget()
-	return told
+	q.seen.forget()
+	return reported
 }
 
-// elapse lets time go by, in a bubble of synctest.
+// elapse waits in a bubble of synctest.
 func elapse(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-func TestKeysThatWaitAreMerged(t *testing.T) {
+func TestWaitingKeysAreMerged(t *testing.T) {
 	g := NewWithT(t)
-	l := newLine()
-	defer l.ShutDown()
-	l.handle("u@1")
-	l.handle("u@2")
-	l.handle("u@2") // the same version again, after a relist
-	l.take(t)
-	l.finish(nil)
-	g.Expect(l.told()).To(Equal([]string{"added u@1", "merged u@2>u@1", "merged u@2>u@1", "started u@1", "done u@1"}))
-	g.Expect(l.Len()).To(BeZero())
+	q := newRecordedQueue()
+	defer q.ShutDown()
+	q.handle("u@1")
+	q.handle("u@2")
+	q.handle("u@2") // the same version again, after a relist
+	q.get(t)
+	q.finish(nil)
+	g.Expect(q.reported()).To(Equal([]string{"added u@1", "merged u@2>u@1", "merged u@2>u@1", "started u@1", "done u@1"}))
+	g.Expect(q.Len()).To(BeZero())
 }
 
-func TestTheSameItemIsNotMergedIntoItself(t *testing.T) {
+func TestAnItemIsNotMergedIntoItself(t *testing.T) {
 	g := NewWithT(t)
-	l := newLine()
-	defer l.ShutDown()
-	l.handle("u@1")
-	l.handle("u@1")
-	g.Expect(l.told()).To(Equal([]string{"added u@1", "merged u@1"}))
+	q := newRecordedQueue()
+	defer q.ShutDown()
+	q.handle("u@1")
+	q.handle("u@1")
+	g.Expect(q.reported()).To(Equal([]string{"added u@1", "merged u@1"}))
 }
 
-func TestAKeyInHandWaitsUntilTheWorkerIsDone(t *testing.T) {
+func TestDirtyKeyWaitsForItsWorker(t *testing.T) {
 	g := NewWithT(t)
-	l := newLine()
-	defer l.ShutDown()
-	l.handle("u@1")
-	l.take(t)
-	l.handle("u@2")
-	l.handle("u@3")
-	g.Expect(l.Len()).To(BeZero(), "nobody else gets it now")
-	l.finish(nil)
-	l.take(t)
-	l.finish(nil)
-	g.Expect(l.told()).To(Equal([]string{
+	q := newRecordedQueue()
+	defer q.ShutDown()
+	q.handle("u@1")
+	q.get(t)
+	q.handle("u@2")
+	q.handle("u@3")
+	g.Expect(q.Len()).To(BeZero(), "no other worker gets it")
+	q.finish(nil)
+	q.get(t)
+	q.finish(nil)
+	g.Expect(q.reported()).To(Equal([]string{
 		"added u@1", "started u@1", "dirty u@2", "merged u@3>u@2", "done u@1", "readded u@2", "started u@2", "done u@2",
 	}))
-	g.Expect(l.probe.items.Load().queued).To(BeEmpty())
-	g.Expect(l.probe.items.Load().behind).To(BeEmpty())
+	g.Expect(q.probe.items.Load().queued).To(BeEmpty())
+	g.Expect(q.probe.items.Load().marked).To(BeEmpty())
 }
 
-func TestBackOffAndWhatComesMeanwhile(t *testing.T) {
+func TestChangesDuringBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		l := newLine()
-		defer l.ShutDown()
-		l.handle("u@1")
-		l.take(t)
-		l.finish(fmt.Errorf("no")) // kept back for 1 s
-		g.Expect(l.told()).To(Equal([]string{"added u@1", "started u@1", "failed u@1"}))
+		q := newRecordedQueue()
+		defer q.ShutDown()
+		q.handle("u@1")
+		q.get(t)
+		q.finish(fmt.Errorf("no")) // a backoff of 1 s
+		g.Expect(q.reported()).To(Equal([]string{"added u@1", "started u@1", "failed u@1"}))
 
-		l.handle("u@2") // does not wait for that
-		l.take(t)
-		l.finish(fmt.Errorf("no")) // kept back for 2 s, but it comes back with the first
-		g.Expect(l.told()).To(Equal([]string{"added u@2", "started u@2", "failed u@2>u@1"}))
+		q.handle("u@2") // does not wait for it
+		q.get(t)
+		q.finish(fmt.Errorf("no")) // a backoff of 2 s, but the first one queues the key
+		g.Expect(q.reported()).To(Equal([]string{"added u@2", "started u@2", "failed u@2>u@1"}))
 		elapse(1100 * time.Millisecond)
-		g.Expect(l.told()).To(Equal([]string{"returned u@1"}))
+		g.Expect(q.reported()).To(Equal([]string{"returned u@1"}))
 
-		l.take(t)
-		l.finish(fmt.Errorf("no")) // 4 s
-		l.handle("u@3")
+		q.get(t)
+		q.finish(fmt.Errorf("no")) // a backoff of 4 s
+		q.handle("u@3")
 		elapse(5 * time.Second)
-		g.Expect(l.told()).To(Equal([]string{"started u@1", "failed u@1", "added u@3", "merged u@1>u@3"}))
+		g.Expect(q.reported()).To(Equal([]string{"started u@1", "failed u@1", "added u@3", "merged u@1>u@3"}))
 
-		l.take(t)
-		l.finish(nil)
-		g.Expect(l.NumRequeues(fruit)).To(BeZero())
-		for _, left := range []map[cache.ObjectName]string{l.probe.items.Load().queued, l.probe.items.Load().behind, l.probe.items.Load().back} {
+		q.get(t)
+		q.finish(nil)
+		g.Expect(q.NumRequeues(fruit)).To(BeZero())
+		for _, left := range []map[cache.ObjectName]string{q.probe.items.Load().queued, q.probe.items.Load().marked, q.probe.items.Load().backoff} {
 			g.Expect(left).To(BeEmpty())
 		}
-		g.Expect(l.probe.items.Load().failed).To(BeEmpty())
+		g.Expect(q.probe.items.Load().failed).To(BeEmpty())
 	})
 }
 
-func TestABackOffThatEndsWhileAWorkerHasTheKey(t *testing.T) {
+func TestBackoffEndsDuringWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		l := newLine()
-		defer l.ShutDown()
-		l.handle("u@1")
-		l.take(t)
-		l.finish(fmt.Errorf("no"))
-		l.handle("u@2")
-		l.take(t)
+		q := newRecordedQueue()
+		defer q.ShutDown()
+		q.handle("u@1")
+		q.get(t)
+		q.finish(fmt.Errorf("no"))
+		q.handle("u@2")
+		q.get(t)
 		elapse(2 * time.Second)
-		l.finish(nil)
-		l.take(t)
-		l.finish(nil)
-		g.Expect(l.told()).To(Equal([]string{
+		q.finish(nil)
+		q.get(t)
+		q.finish(nil)
+		g.Expect(q.reported()).To(Equal([]string{
 			"added u@1", "started u@1", "failed u@1", "added u@2", "started u@2", "dirty u@1", "done u@2",
 			"readded u@1", "started u@1", "done u@1",
 		}))
 	})
 }
 
-func TestNothingIsAddedAfterShutDown(t *testing.T) {
+func TestAddAfterShutDown(t *testing.T) {
 	g := NewWithT(t)
-	l := newLine()
-	l.ShutDown()
-	l.handle("u@1")
-	g.Expect(l.told()).To(BeEmpty())
-	_, shutdown := l.Get()
+	q := newRecordedQueue()
+	q.ShutDown()
+	q.handle("u@1")
+	g.Expect(q.reported()).To(BeEmpty())
+	_, shutdown := q.Get()
 	g.Expect(shutdown).To(BeTrue())
 }

@@ -1,4 +1,4 @@
 package lesson
 
-// Run is Main without the end of the process.
+// Run is Main, but returns the exit code.
 var Run = run

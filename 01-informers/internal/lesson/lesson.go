@@ -1,5 +1,5 @@
-// Package lesson is what the programs of this stage have in common: their flags, the cluster they work on,
-// a namespace that goes when they end, and how they fail.
+// Package lesson holds what the programs of this stage share: flags, access to a cluster, a namespace that
+// each run creates and deletes, and error messages.
 package lesson
 
 import (
@@ -25,38 +25,38 @@ import (
 
 // Lesson is one program.
 type Lesson struct {
-	// Name is the folder that holds it.
+	// Name is the name of the folder that holds the program.
 	Name string
-	// Shows is what --help says of it.
+	// Shows is the description that --help prints.
 	Shows string
 	// Flags declares flags besides --kubeconfig. It may be nil.
 	Flags func(*flag.FlagSet)
-	// Offline lessons need no cluster: they have no --kubeconfig, and their world is only Out.
+	// Offline lessons need no cluster: they have no --kubeconfig, and their Env has only Out.
 	Offline bool
-	// Run is the program itself. It ends by itself, or when ctx does.
-	Run func(ctx context.Context, world *World) error
+	// Run returns when the lesson is complete or ctx is cancelled.
+	Run func(ctx context.Context, env *Env) error
 }
 
-// World is what a lesson works with.
-type World struct {
-	// Out is where the lesson tells what it sees.
+// Env is what a lesson works with.
+type Env struct {
+	// Out receives what the lesson prints.
 	Out io.Writer
-	// Config and Client are for the cluster.
+	// Config and Client connect to the cluster.
 	Config *rest.Config
 	Client kubernetes.Interface
-	// Namespace is one that was made for this run, and goes with it.
+	// Namespace was created for this run, and is deleted after it.
 	Namespace string
 }
 
-// Printf tells the reader one thing.
-func (w *World) Printf(format string, args ...any) { fmt.Fprintf(w.Out, format, args...) }
+// Printf prints to Out.
+func (e *Env) Printf(format string, args ...any) { fmt.Fprintf(e.Out, format, args...) }
 
-// Main runs a lesson as a program: it never returns. The exit code is 1 after an error, 2 where the flags
-// are wrong, and 0 also after Ctrl-C: the reader wanted it to end, and its namespace is gone. A second
-// Ctrl-C ends it where it stands.
+// Main runs a lesson as a program. It never returns. The exit code is 1 for an error, 2 for invalid flags,
+// and 0 after Ctrl-C, because the user asked for it and the namespace is deleted. A second Ctrl-C ends the
+// process at once.
 func Main(lesson Lesson) {
-	// A reader who pipes the output into head still wants the namespace deleted: printing into a closed
-	// pipe then fails, and nothing more happens.
+	// When the output is piped into head, the lesson has to delete its namespace all the same. With SIGPIPE
+	// ignored, printing to the closed pipe returns an error instead of ending the process.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(lesson, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -79,7 +79,7 @@ func run(lesson Lesson, args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "%s: %v; --help lists the flags\n", lesson.Name, err)
 		return 2
 	case flags.NArg() > 0:
-		fmt.Fprintf(errOut, "%s takes no arguments, only flags: %q is too much; --help lists the flags\n", lesson.Name, flags.Arg(0))
+		fmt.Fprintf(errOut, "%s: unexpected argument %q; --help lists the flags\n", lesson.Name, flags.Arg(0))
 		return 2
 	}
 
@@ -87,7 +87,7 @@ func run(lesson Lesson, args []string, out, errOut io.Writer) int {
 	defer stop()
 	var err error
 	if lesson.Offline {
-		err = unlessEnded(ctx, lesson.Run(ctx, &World{Out: out}))
+		err = unlessEnded(ctx, lesson.Run(ctx, &Env{Out: out}))
 	} else {
 		err = inNamespace(ctx, kubeconfig, out, errOut, lesson)
 	}
@@ -98,15 +98,20 @@ func run(lesson Lesson, args []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// untilSignal returns a context that ends with the first Ctrl-C or SIGTERM. By the time it has ended, the
-// next one does what it does by default: it ends the process. (signal.NotifyContext swallows it.)
+// untilSignal returns a context that is cancelled by the first SIGINT (Ctrl-C) or SIGTERM, and by SIGHUP, which a closed
+// terminal sends, unless the process runs under nohup. Once the context is cancelled, the next Ctrl-C ends the process;
+// signal.NotifyContext would ignore it. A second SIGHUP, which some shells send, stays ignored.
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 1)
+	signals, hangUps := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangUps, syscall.SIGHUP)
+	}
 	go func() {
 		select {
 		case <-signals:
+		case <-hangUps:
 		case <-ctx.Done():
 		}
 		signal.Stop(signals)
@@ -115,11 +120,11 @@ func untilSignal() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// usage is what --help prints. The flag package would write its flags with one dash, and this workbook
-// writes them with two everywhere; both work.
+// usage prints the help text. The flag package would print flags with one dash. Both forms work, and the
+// workbook writes two everywhere.
 func usage(lesson Lesson, flags *flag.FlagSet, out io.Writer) {
 	if lesson.Offline && lesson.Flags == nil {
-		fmt.Fprintf(out, "%s\n\nUsage: go run ./%s\n\nIt has no flags, and needs no cluster.\n", lesson.Shows, lesson.Name)
+		fmt.Fprintf(out, "%s\n\nUsage: go run ./%s\n\nIt has no flags and needs no cluster.\n", lesson.Shows, lesson.Name)
 		return
 	}
 	fmt.Fprintf(out, "%s\n\nUsage: go run ./%s [flags]\n\nFlags:\n", lesson.Shows, lesson.Name)
@@ -133,25 +138,25 @@ func usage(lesson Lesson, flags *flag.FlagSet, out io.Writer) {
 	})
 }
 
-// patience is how long a cluster may take to make the namespace, and to delete it: one that cannot be
-// reached often does not even refuse.
-const patience = 10 * time.Second
+// requestTimeout bounds the requests that create and delete the namespace, because a cluster behind a
+// firewall may never respond.
+const requestTimeout = 10 * time.Second
 
-// inNamespace runs a lesson in a namespace of its own and deletes it afterwards, also after Ctrl-C. An
-// error that came after Ctrl-C, when everything ends, is none.
+// inNamespace creates a namespace, runs the lesson in it, and deletes it, also after Ctrl-C. An error that
+// occurs after Ctrl-C is a consequence of it, and is not reported.
 func inNamespace(ctx context.Context, kubeconfig string, out, errOut io.Writer, lesson Lesson) (err error) {
 	config, err := connect.Config(kubeconfig)
 	if err != nil {
 		return err
 	}
 	config.UserAgent = "workbook/" + lesson.Name
-	// A lesson sends a few dozen requests and should not wait for a client-side limit.
+	// A lesson sends a few dozen requests and must not be slowed down by client-side rate limiting.
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
-	namespace, err := makeNamespace(ctx, client, lesson.Name)
+	namespace, err := createNamespace(ctx, client, lesson.Name)
 	if err != nil {
 		return unlessEnded(ctx, err)
 	}
@@ -161,7 +166,7 @@ func inNamespace(ctx context.Context, kubeconfig string, out, errOut io.Writer, 
 		}
 		err = errors.Join(err, deleteNamespace(context.WithoutCancel(ctx), client, namespace))
 	}()
-	return unlessEnded(ctx, lesson.Run(ctx, &World{Out: out, Config: config, Client: client, Namespace: namespace}))
+	return unlessEnded(ctx, lesson.Run(ctx, &Env{Out: out, Config: config, Client: client, Namespace: namespace}))
 }
 
 func unlessEnded(ctx context.Context, err error) error {
@@ -173,24 +178,26 @@ func unlessEnded(ctx context.Context, err error) error {
 	}
 }
 
-func makeNamespace(ctx context.Context, client kubernetes.Interface, lesson string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// createNamespace waits for the response also after Ctrl-C. The server generates the name, and without the
+// response the namespace could not be deleted.
+func createNamespace(ctx context.Context, client kubernetes.Interface, lesson string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	namespace, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: lesson + "-"},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("making a namespace to work in: %w", err)
+		return "", fmt.Errorf("creating a namespace for the lesson: %w", err)
 	}
 	return namespace.Name, nil
 }
 
 func deleteNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting the namespace %s, which was made for this run: %w", name, err)
+		return fmt.Errorf("deleting the namespace %s, which was created for this run: %w", name, err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// ran is what a reader sees of a run.
+// ran is the result of a run, as the user sees it.
 type ran struct {
 	code        int
 	out, errOut string
@@ -30,21 +30,21 @@ func runLesson(program lesson.Lesson, args ...string) ran {
 	return ran{code, out.String(), errOut.String()}
 }
 
-// unreached is a lesson that must not come to run.
+// unreached returns a lesson that must not be run.
 func unreached(t *testing.T) lesson.Lesson {
 	t.Helper()
-	return lesson.Lesson{Name: "demo", Shows: "Shows nothing.", Run: func(context.Context, *lesson.World) error {
-		t.Error("the lesson ran")
+	return lesson.Lesson{Name: "demo", Shows: "Shows nothing.", Run: func(context.Context, *lesson.Env) error {
+		t.Error("the lesson was run")
 		return nil
 	}}
 }
 
-func TestHelpIsOutputAndNoError(t *testing.T) {
+func TestHelpIsOutputAndNotAnError(t *testing.T) {
 	t.Parallel()
 	program := unreached(t)
 	program.Flags = func(flags *flag.FlagSet) {
-		flags.Int("pods", 20, "how many pods `NUMBER` it makes")
-		flags.Bool("quiet", false, "less of it")
+		flags.Int("pods", 20, "how many Pods `NUMBER` to create")
+		flags.Bool("quiet", false, "print less")
 	}
 	NewWithT(t).Expect(runLesson(program, "--help")).To(Equal(ran{0, `Shows nothing.
 
@@ -54,13 +54,13 @@ Flags:
   --kubeconfig FILE
       the kubeconfig FILE to use (default: the workbook's own, which "make cluster" writes)
   --pods NUMBER
-      how many pods NUMBER it makes (default: 20)
+      how many Pods NUMBER to create (default: 20)
   --quiet
-      less of it
+      print less
 `, ""}))
 }
 
-func TestNamespaceIsThereWhileItRunsAndGoesWithIt(t *testing.T) {
+func TestNamespaceExistsDuringTheRunAndIsDeletedAfterIt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err  error
@@ -68,16 +68,16 @@ func TestNamespaceIsThereWhileItRunsAndGoesWithIt(t *testing.T) {
 		want string
 	}{
 		"success": {nil, 0, ""},
-		"error":   {errors.New("no luck"), 1, "demo: no luck\n"},
+		"error":   {errors.New("failed"), 1, "demo: failed\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			var namespace string
-			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, world *lesson.World) error {
-				namespace = world.Namespace
-				world.Printf("in %s\n", world.Namespace)
-				g.Expect(world.CreatePods(ctx, "a")).To(Succeed())
+			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, env *lesson.Env) error {
+				namespace = env.Namespace
+				env.Printf("in %s\n", env.Namespace)
+				g.Expect(env.CreatePods(ctx, "a")).To(Succeed())
 				return test.err
 			}}
 			got := runLesson(program, "--kubeconfig", testserver.Kubeconfig(t, testserver.Config(t)))
@@ -88,7 +88,7 @@ func TestNamespaceIsThereWhileItRunsAndGoesWithIt(t *testing.T) {
 	}
 }
 
-// expectDeleted asserts that a namespace is gone, or on its way: no controller ends namespaces here.
+// expectDeleted asserts that a namespace was deleted. Without the namespace controller it stays Terminating.
 func expectDeleted(t *testing.T, name string) {
 	t.Helper()
 	namespace, err := testserver.Client(t).CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
@@ -100,11 +100,11 @@ func expectDeleted(t *testing.T, name string) {
 	g.Expect(namespace.Status.Phase).To(Equal(corev1.NamespaceTerminating))
 }
 
-// What is left behind is named.
+// The error names the namespace, so that the user can delete it.
 func TestNamespaceThatCannotBeDeletedIsAnError(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	name := testserver.Namespace(t) // One that is not taken.
+	name := testserver.Namespace(t) // A name that is unique on the server.
 	roles := testserver.Client(t).RbacV1()
 	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -119,17 +119,17 @@ func TestNamespaceThatCannotBeDeletedIsAnError(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	var namespace string
-	program := lesson.Lesson{Name: "demo", Run: func(_ context.Context, world *lesson.World) error {
-		namespace = world.Namespace
+	program := lesson.Lesson{Name: "demo", Run: func(_ context.Context, env *lesson.Env) error {
+		namespace = env.Namespace
 		return nil
 	}}
 	file := testserver.Kubeconfig(t, testserver.User(t, name))
 	var got ran
-	// The server's authorizer learns of the role a moment after it was made.
+	// The server's authorizer has the role a moment after it was created.
 	g.Eventually(func() string {
 		got = runLesson(program, "--kubeconfig", file)
 		return namespace
 	}).WithTimeout(10 * time.Second).ShouldNot(BeEmpty())
 	g.Expect(got.code).To(Equal(1))
-	g.Expect(got.errOut).To(ContainSubstring("deleting the namespace " + namespace + ", which was made for this run: "))
+	g.Expect(got.errOut).To(ContainSubstring("deleting the namespace " + namespace + ", which was created for this run: "))
 }

@@ -14,16 +14,16 @@ func TestOfflineLessonNeedsNoCluster(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	program := lesson.Lesson{Name: "demo", Shows: "Shows nothing.", Offline: true}
-	program.Run = func(_ context.Context, world *lesson.World) error {
-		world.Printf("client: %v, namespace: %q\n", world.Client, world.Namespace)
+	program.Run = func(_ context.Context, env *lesson.Env) error {
+		env.Printf("client: %v, namespace: %q\n", env.Client, env.Namespace)
 		return nil
 	}
 	g.Expect(runLesson(program)).To(Equal(ran{0, "client: <nil>, namespace: \"\"\n", ""}))
 	g.Expect(runLesson(program, "--kubeconfig", "any")).To(Equal(
 		ran{2, "", "demo: flag provided but not defined: -kubeconfig; --help lists the flags\n"}))
 	g.Expect(runLesson(program, "--help")).To(Equal(
-		ran{0, "Shows nothing.\n\nUsage: go run ./demo\n\nIt has no flags, and needs no cluster.\n", ""}))
+		ran{0, "Shows nothing.\n\nUsage: go run ./demo\n\nIt has no flags and needs no cluster.\n", ""}))
 
-	program.Run = func(context.Context, *lesson.World) error { return errors.New("no luck") }
-	g.Expect(runLesson(program)).To(Equal(ran{1, "", "demo: no luck\n"}))
+	program.Run = func(context.Context, *lesson.Env) error { return errors.New("failed") }
+	g.Expect(runLesson(program)).To(Equal(ran{1, "", "demo: failed\n"}))
 }

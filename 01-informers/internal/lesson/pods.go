@@ -8,34 +8,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pod returns a pod that stays as it is: it waits for a scheduler that no cluster has, so no kubelet
-// starts it and nothing writes to it.
+// Pod returns a Pod that stays pending, because no scheduler has the name in its schedulerName. No kubelet
+// starts it, so nothing writes to it.
 func Pod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			SchedulerName: "nobody",
+			SchedulerName: "none",
 			Containers:    []corev1.Container{{Name: "main", Image: "example.com/none"}},
 		},
 	}
 }
 
-// CreatePods creates pods of these names, one after the other, so that their versions rise in this order.
-func (w *World) CreatePods(ctx context.Context, names ...string) error {
+// CreatePods creates Pods one after the other, so that their resourceVersions increase in this order.
+func (e *Env) CreatePods(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if _, err := w.Client.CoreV1().Pods(w.Namespace).Create(ctx, Pod(name), metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating the pod %s: %w", name, err)
+		if _, err := e.Client.CoreV1().Pods(e.Namespace).Create(ctx, Pod(name), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating the Pod %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// DeletePods deletes the pods of these names. A watch sees two events of each: the server first sets the
-// deletionTimestamp (MODIFIED) and then, as no kubelet has the pod, deletes it (DELETED).
-func (w *World) DeletePods(ctx context.Context, names ...string) error {
+// DeletePods deletes Pods. A watch gets two events for each: the server first sets the deletionTimestamp
+// (MODIFIED) and then, because no kubelet runs the Pod, deletes it (DELETED).
+func (e *Env) DeletePods(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if err := w.Client.CoreV1().Pods(w.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			return fmt.Errorf("deleting the pod %s: %w", name, err)
+		if err := e.Client.CoreV1().Pods(e.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return fmt.Errorf("deleting the Pod %s: %w", name, err)
 		}
 	}
 	return nil

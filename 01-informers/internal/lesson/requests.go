@@ -14,30 +14,30 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Request is one request that a client sent, and how it was answered.
+// Request is one request that a client sent, and its result.
 type Request struct {
-	// At is when it was sent.
+	// At is the time at which it was sent.
 	At     time.Time
 	Method string
 	Path   string
 	Query  url.Values
-	// Status is the HTTP status, or 0 where no answer came: Err says why.
+	// Status is the HTTP status code, or 0 if there was no response; then Err is set.
 	Status int
 	Err    error
 }
 
-// Watch says that it opened a stream of changes. All other requests for a collection are lists.
+// Watch reports whether it is a watch.
 func (r Request) Watch() bool { return r.Query.Get("watch") == "true" }
 
-// Streams says that it asked for a watch-list: a watch that begins with all that there is.
+// Streams reports whether it is a streaming list: a watch that begins with all existing objects.
 func (r Request) Streams() bool { return r.Watch() && r.Query.Get("sendInitialEvents") == "true" }
 
-// Version is the resourceVersion that it asked for.
+// Version returns its resourceVersion parameter.
 func (r Request) Version() string { return r.Query.Get("resourceVersion") }
 
-// String is the request as a reader would type it after the namespace, with the answer's status. It is
-// the same in every run: versions that the server counted are written N, continue tokens T, and the
-// time-out, which clients choose at random, is left out.
+// String returns the method, the last part of the path with the query, and the status. The text is the same
+// in every run: a resourceVersion is printed as N, a continue token as T, and the timeout, which clients
+// choose at random, is left out.
 func (r Request) String() string {
 	var parameters []string
 	for key, values := range r.Query {
@@ -56,24 +56,24 @@ func (r Request) String() string {
 	if r.Watch() {
 		parameters = slices.Insert(parameters, 0, "watch=true")
 	}
-	asked := path.Base(r.Path)
+	target := path.Base(r.Path)
 	if len(parameters) > 0 {
-		asked += "?" + strings.Join(parameters, "&")
+		target += "?" + strings.Join(parameters, "&")
 	}
 	if r.Err != nil {
-		return fmt.Sprintf("%s %s: no answer", r.Method, asked)
+		return fmt.Sprintf("%s %s: no response", r.Method, target)
 	}
-	return fmt.Sprintf("%s %s: %d", r.Method, asked, r.Status)
+	return fmt.Sprintf("%s %s: %d", r.Method, target, r.Status)
 }
 
-// Requests is a record of what clients ask, in the order of the answers. Its zero value is ready to use,
-// from several goroutines too.
+// Requests records requests in the order of their responses. The zero value is ready to use. It is safe for
+// concurrent use.
 type Requests struct {
 	mu  sync.Mutex
 	all []Request
 }
 
-// Record returns a copy of config: what clients made from it ask is recorded.
+// Record returns a copy of config. Requests of clients that use the copy are recorded.
 func (r *Requests) Record(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -93,14 +93,14 @@ func (r *Requests) Record(config *rest.Config) *rest.Config {
 	return config
 }
 
-// All returns what was recorded since the last Take.
+// All returns the requests since the last Take.
 func (r *Requests) All() []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.all)
 }
 
-// Take returns what was recorded since the last Take.
+// Take returns the requests since the last Take, and removes them from the record.
 func (r *Requests) Take() []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()

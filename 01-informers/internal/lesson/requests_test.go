@@ -14,21 +14,21 @@ import (
 	"example.com/workbook/01-informers/internal/lesson"
 )
 
-func TestRequestIsWrittenAlikeInEveryRun(t *testing.T) {
+func TestARequestPrintsTheSameInEveryRun(t *testing.T) {
 	t.Parallel()
 	for want, request := range map[string]lesson.Request{
-		"GET pods: 200":                                           {Query: url.Values{"timeoutSeconds": {"312"}}, Status: 200},
-		"GET pods?resourceVersion=0: 200":                         {Query: url.Values{"resourceVersion": {"0"}}, Status: 200},
-		"GET pods?watch=true&resourceVersion=N: 410":              {Query: url.Values{"resourceVersion": {"8213"}, "watch": {"true"}}, Status: 410},
-		"GET pods?continue=T&limit=2: 200":                        {Query: url.Values{"limit": {"2"}, "continue": {"eyJ2Ijo"}}, Status: 200},
-		"GET pods?watch=true&allowWatchBookmarks=true: no answer": {Query: url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}}, Err: http.ErrHandlerTimeout},
+		"GET pods: 200":                                             {Query: url.Values{"timeoutSeconds": {"312"}}, Status: 200},
+		"GET pods?resourceVersion=0: 200":                           {Query: url.Values{"resourceVersion": {"0"}}, Status: 200},
+		"GET pods?watch=true&resourceVersion=N: 410":                {Query: url.Values{"resourceVersion": {"8213"}, "watch": {"true"}}, Status: 410},
+		"GET pods?continue=T&limit=2: 200":                          {Query: url.Values{"limit": {"2"}, "continue": {"eyJ2Ijo"}}, Status: 200},
+		"GET pods?watch=true&allowWatchBookmarks=true: no response": {Query: url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}}, Err: http.ErrHandlerTimeout},
 	} {
 		request.Method, request.Path = http.MethodGet, "/api/v1/namespaces/x/pods"
 		NewWithT(t).Expect(request.String()).To(Equal(want))
 	}
 }
 
-func TestRequestsRecordWhatWasAskedAndAnswered(t *testing.T) {
+func TestRequestsRecordRequestsAndResponses(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	server := httptest.NewServer(http.NotFoundHandler())
@@ -36,7 +36,7 @@ func TestRequestsRecordWhatWasAskedAndAnswered(t *testing.T) {
 	config := &rest.Config{Host: server.URL}
 	client, err := kubernetes.NewForConfig(requests.Record(config))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(config.WrapTransport).To(BeNil(), "the config of others is left alone")
+	g.Expect(config.WrapTransport).To(BeNil(), "the original config is unchanged")
 
 	_, err = client.CoreV1().Pods("x").List(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
 	g.Expect(err).To(HaveOccurred())
@@ -53,5 +53,5 @@ func TestRequestsRecordWhatWasAskedAndAnswered(t *testing.T) {
 	g.Expect(all[1].Err).To(HaveOccurred())
 	g.Expect(all[1].Watch()).To(BeTrue())
 	g.Expect(all[1].Streams()).To(BeTrue())
-	g.Expect(requests.All()).To(BeEmpty(), "they were taken")
+	g.Expect(requests.All()).To(BeEmpty(), "Take has removed them")
 }

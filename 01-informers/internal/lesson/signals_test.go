@@ -4,8 +4,12 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +21,7 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// This test binary is also the programs that it runs as processes of their own, told by these variables.
+// The tests run this binary again as a program of its own. These variables choose which, and its cluster.
 const (
 	programVariable    = "TEST_LESSON"
 	kubeconfigVariable = "TEST_LESSON_KUBECONFIG"
@@ -26,13 +30,13 @@ const (
 func TestMain(m *testing.M) {
 	if program := os.Getenv(programVariable); program != "" {
 		os.Args = []string{"demo", "--kubeconfig", os.Getenv(kubeconfigVariable)}
-		run := map[string]func(context.Context, *lesson.World) error{"stubborn": stubborn, "talkative": talkative}
+		run := map[string]func(context.Context, *lesson.Env) error{"never ends": neverEnd, "keeps printing": keepPrinting}
 		lesson.Main(lesson.Lesson{Name: "demo", Run: run[program]})
 	}
 	testserver.Main(m)
 }
 
-// process starts this binary as a program.
+// process returns this binary as a program, not yet started.
 func process(t *testing.T, program string) (*exec.Cmd, *bufio.Reader, io.Closer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -47,16 +51,23 @@ func process(t *testing.T, program string) (*exec.Cmd, *bufio.Reader, io.Closer)
 	return process, bufio.NewReader(out), out
 }
 
-// Not parallel: the signal reaches every run of this process.
-func TestCtrlCDeletesTheNamespaceToo(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		t.Run(signal.String(), func(t *testing.T) {
+// Each signal is sent once while the lesson runs, and SIGHUP, which a closed terminal sends, once more after
+// that, because some shells do. Not parallel: a signal reaches every lesson in this process.
+func TestSignalsDeleteTheNamespace(t *testing.T) {
+	for _, one := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(one.String(), func(t *testing.T) {
+			if signal.Ignored(one) {
+				t.Skip("nohup")
+			}
 			g := NewWithT(t)
 			var namespace string
-			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, world *lesson.World) error {
-				namespace = world.Namespace
-				g.Expect(syscall.Kill(os.Getpid(), signal)).To(Succeed())
+			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, env *lesson.Env) error {
+				namespace = env.Namespace
+				g.Expect(syscall.Kill(os.Getpid(), one)).To(Succeed())
 				<-ctx.Done()
+				if one == syscall.SIGHUP {
+					g.Expect(syscall.Kill(os.Getpid(), one)).To(Succeed())
+				}
 				return ctx.Err()
 			}}
 			got := runLesson(program, "--kubeconfig", testserver.Kubeconfig(t, testserver.Config(t)))
@@ -66,32 +77,57 @@ func TestCtrlCDeletesTheNamespaceToo(t *testing.T) {
 	}
 }
 
-// A second Ctrl-C does not wait for anything.
-func TestSecondCtrlCEndsItAtOnce(t *testing.T) {
+// The API server may have created the namespace when Ctrl-C arrives, with the response not yet received.
+func TestCtrlCWhileTheNamespaceIsCreated(t *testing.T) {
+	g := NewWithT(t)
+	deleted := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodPost:
+			g.Expect(syscall.Kill(os.Getpid(), syscall.SIGINT)).To(Succeed())
+			select {
+			case <-r.Context().Done(): // the client has closed the connection
+			case <-time.After(time.Second):
+			}
+		case http.MethodDelete:
+			deleted <- path.Base(r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "demo-created"}}`)
+	}))
+	defer server.Close()
+	program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, _ *lesson.Env) error { return ctx.Err() }}
+	got := runLesson(program, "--kubeconfig", access(t, server.URL))
+	g.Expect(deleted).To(Receive(Equal("demo-created")))
+	g.Expect(got).To(Equal(ran{0, "", "demo: interrupted; deleting the namespace demo-created\n"}))
+}
+
+func TestASecondCtrlCEndsTheProcessAtOnce(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	program, out, _ := process(t, "stubborn")
+	program, out, _ := process(t, "never ends")
 	g.Expect(program.Start()).To(Succeed())
-	for _, want := range []string{"running\n", "told to end, and going on\n"} {
+	for _, want := range []string{"running\n", "cancelled\n"} {
 		g.Expect(out.ReadString('\n')).To(Equal(want))
 		g.Expect(program.Process.Signal(os.Interrupt)).To(Succeed())
 	}
 	g.Expect(program.Wait()).To(MatchError("signal: interrupt"))
 }
 
-// stubborn does not heed its context.
-func stubborn(ctx context.Context, world *lesson.World) error {
-	world.Printf("running\n")
+// neverEnd does not return when its context is cancelled.
+func neverEnd(ctx context.Context, env *lesson.Env) error {
+	env.Printf("running\n")
 	<-ctx.Done()
-	world.Printf("told to end, and going on\n")
+	env.Printf("cancelled\n")
 	select {}
 }
 
 // As in "go run ./listwatch | head -1".
-func TestClosedPipeDeletesTheNamespaceToo(t *testing.T) {
+func TestAClosedPipeDeletesTheNamespace(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	program, out, reader := process(t, "talkative")
+	program, out, reader := process(t, "keeps printing")
 	in, err := program.StdinPipe()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(program.Start()).To(Succeed())
@@ -103,12 +139,12 @@ func TestClosedPipeDeletesTheNamespaceToo(t *testing.T) {
 	expectDeleted(t, strings.TrimSpace(namespace))
 }
 
-// talkative prints on after its reader is gone, which it is when standard input ends.
-func talkative(_ context.Context, world *lesson.World) error {
-	world.Printf("%s\n", world.Namespace)
+// keepPrinting prints after the test has closed the pipe, which it reports by closing standard input.
+func keepPrinting(_ context.Context, env *lesson.Env) error {
+	env.Printf("%s\n", env.Namespace)
 	_, err := io.Copy(io.Discard, os.Stdin)
 	for range 100 {
-		world.Printf("and another thing\n")
+		env.Printf("another line\n")
 	}
 	return err
 }

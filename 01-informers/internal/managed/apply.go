@@ -2,22 +2,25 @@ package managed
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// find returns the Deployment of the name in the spec: nil if there is none, and the refusal NameConflict
-// if it is not the Foo's.
-func (r *FooReconciler) find(ctx context.Context, f *v1alpha1.Foo) (*appsv1.Deployment, error) {
+// findDeployment returns the Deployment of the name in the spec: nil if there is none, and the error NameConflict if the Foo
+// does not own it.
+func (r *FooReconciler) findDeployment(ctx context.Context, f *v1alpha1.Foo) (*appsv1.Deployment, error) {
 	live := &appsv1.Deployment{}
 	err := r.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: f.Spec.DeploymentName}, live)
 	switch {
@@ -31,66 +34,98 @@ func (r *FooReconciler) find(ctx context.Context, f *v1alpha1.Foo) (*appsv1.Depl
 	return live, nil
 }
 
-// apply brings the Foo's Deployment in line with the spec and returns what it is now. live is what the cache
-// has of it. It writes only if what this controller owns of it differs, so that nothing is written in steady
-// state. What other writers own is theirs.
+// apply brings the Foo's Deployment in line with the spec and returns what it is now. live is what the cache has of it. It
+// writes only if what this controller owns of it differs, so that nothing is written in steady state. What other writers own
+// stays theirs.
 func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
 	desired := foo.Deployment(f, r.image)
-	doing := "applying Deployment " + f.Spec.DeploymentName
+	action := "applying Deployment " + f.Spec.DeploymentName
 	if live == nil {
-		// Not forced: if an object that is not ours has been created since, the API server responds with a
-		// conflict, and nothing of it is adopted.
-		err := r.Apply(ctx, desired, client.FieldOwner(foo.FieldOwner))
-		if foo.IsOwnedByOthers(err) {
+		// Not forced, and only if there is no such object: one that was created since is not adopted.
+		err := r.Apply(ctx, &application{desired.WithResourceVersion(foo.NoResourceVersion)}, client.FieldOwner(foo.FieldOwner))
+		if apierrors.IsConflict(err) && r.isOwnedByOthers(ctx, f, err) {
 			return nil, foo.NameConflict(f.Spec.DeploymentName)
 		}
 		if err != nil {
-			return nil, foo.Classify(doing, err)
+			return nil, foo.Classify(action, err)
 		}
-		return readAnswer(desired)
+		return r.readResponse(f, desired)
 	}
 
 	if foo.InSync(live, desired) {
 		return live, nil
 	}
-	// Forced: a writer that changed a field of ours loses it. The uid keeps the force from falling on
-	// another object that has got the name since.
-	if err := r.Apply(ctx, desired.WithUID(live.UID), client.FieldOwner(foo.FieldOwner), client.ForceOwnership); err != nil {
-		return live, foo.Classify(doing, err)
+	// Forced: a writer that changed a field of ours loses it. The resourceVersion keeps the force from a Deployment
+	// that has changed since it was read, and may be no longer the Foo's; the uid, from making one that has gone.
+	desired = desired.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
+	if err := r.Apply(ctx, &application{desired}, client.FieldOwner(foo.FieldOwner), client.ForceOwnership); err != nil {
+		return live, foo.Classify(action, err)
 	}
-	return readAnswer(desired)
+	return r.readResponse(f, desired)
 }
 
-// deleteOthers deletes the Deployments that this Foo made under other names.
-func (r *FooReconciler) deleteOthers(ctx context.Context, f *v1alpha1.Foo) error {
+// application is an apply configuration that becomes the API server's response. Apply decodes the response into its argument,
+// where a field that the response lacks, because an admission policy removes it, would keep the value that was sent.
+type application struct {
+	*appsv1ac.DeploymentApplyConfiguration
+}
+
+// UnmarshalJSON decodes the response.
+func (a application) UnmarshalJSON(body []byte) error {
+	*a.DeploymentApplyConfiguration = appsv1ac.DeploymentApplyConfiguration{}
+	return json.Unmarshal(body, a.DeploymentApplyConfiguration)
+}
+
+// isOwnedByOthers reports whether a Deployment that the cache lacks, and that an apply is in conflict with, is not owned by the
+// Foo. If only the resourceVersion is in conflict, a dry run of the same apply without one shows it.
+func (r *FooReconciler) isOwnedByOthers(ctx context.Context, f *v1alpha1.Foo, conflict error) bool {
+	if foo.IsOwnedByOthers(conflict) {
+		return true
+	}
+	return foo.IsOwnedByOthers(r.Apply(ctx, foo.Deployment(f, r.image), client.FieldOwner(foo.FieldOwner), client.DryRunAll))
+}
+
+// findOthers returns the Deployments of other names that the Foo owns.
+func (r *FooReconciler) findOthers(ctx context.Context, f *v1alpha1.Foo) ([]appsv1.Deployment, error) {
 	var owned appsv1.DeploymentList
 	if err := r.List(ctx, &owned, client.InNamespace(f.Namespace), client.MatchingFields{ownerIndex: string(f.UID)}); err != nil {
-		return fmt.Errorf("listing the Deployments of Foo %s: %w: %w", f.Name, foo.ErrStale, err)
+		return nil, fmt.Errorf("listing the Deployments of Foo %s: %w: %w", f.Name, foo.ErrStale, err)
 	}
-	var errs []error
-	for i := range owned.Items {
-		other := &owned.Items[i]
-		if other.Name == f.Spec.DeploymentName || !other.DeletionTimestamp.IsZero() {
-			continue
-		}
-		// The uid: what has taken the name since is not ours to delete.
-		err := r.Delete(ctx, other, client.Preconditions{UID: &other.UID},
+	return slices.DeleteFunc(owned.Items, func(one appsv1.Deployment) bool {
+		return one.Name == f.Spec.DeploymentName || !one.DeletionTimestamp.IsZero()
+	}), nil
+}
+
+// deleteOthers deletes the Deployments of other names that the Foo owns.
+func (r *FooReconciler) deleteOthers(ctx context.Context, f *v1alpha1.Foo) error {
+	others, err := r.findOthers(ctx, f)
+	errs := []error{err}
+	for i := range others {
+		other := &others[i]
+		// Not an object of the same name that was created since, and not one that another writer has changed since, for
+		// instance by removing the owner reference.
+		err := r.Delete(ctx, other, client.Preconditions{UID: &other.UID, ResourceVersion: &other.ResourceVersion},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		errs = append(errs, foo.Classify("deleting Deployment "+other.Name, client.IgnoreNotFound(err)))
+		if !foo.IsGone(err) {
+			errs = append(errs, foo.Classify("deleting Deployment "+other.Name, err))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// readAnswer turns the API server's answer to an apply, which is in the applied configuration, into the
-// object that it describes: the newest there is, with no need to wait for the cache.
-func readAnswer(answer runtime.ApplyConfiguration) (*appsv1.Deployment, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(answer)
+// readResponse turns the API server's response to an apply, which is in the applied configuration, into the object that it
+// describes: the newest state there is, without waiting for the cache.
+func (r *FooReconciler) readResponse(f *v1alpha1.Foo, response runtime.ApplyConfiguration) (*appsv1.Deployment, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(response)
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer to an apply: %w", err)
+		return nil, fmt.Errorf("reading the response to an apply: %w", err)
 	}
 	live := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, live); err != nil {
-		return nil, fmt.Errorf("reading the answer to an apply: %w", err)
+		return nil, fmt.Errorf("reading the response to an apply: %w", err)
+	}
+	if !foo.IsAsDesired(live, foo.Deployment(f, r.image)) {
+		return live, foo.ChangedByAdmission(live.Name)
 	}
 	return live, nil
 }

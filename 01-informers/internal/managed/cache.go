@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// ownerIndex finds the Deployments that a Foo, by its uid, is the controller of.
+	// ownerIndex finds the Deployments that a Foo is the controller of, by its uid.
 	ownerIndex = "metadata.ownerReferences.uid"
-	// wantedIndex finds the Foos that want a Deployment of a name.
-	wantedIndex = "spec.deploymentName"
+	// deploymentNameIndex finds the Foos whose spec names a Deployment.
+	deploymentNameIndex = "spec.deploymentName"
 )
 
-// CacheOptions are what the manager's cache should hold. Deployments are watched unselected: one that is not
-// ours may hold the name in the spec of a Foo. Of those only what can matter is kept. A read of a kind that
-// nothing watches is an error: it would start another watch.
+// CacheOptions are what the manager's cache should hold. Deployments are watched unselected: one that no Foo owns may have the
+// name that a Foo needs. Of those only what can matter is kept. A read of a kind without a watch is an error: it would start
+// one.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
@@ -30,7 +30,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// addIndexes must come before the caches are filled.
+// addIndexes must be called before the caches are filled.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &appsv1.Deployment{}, ownerIndex, func(object client.Object) []string {
 		if owner := foo.OwnerOf(object); owner != nil {
@@ -41,7 +41,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err != nil {
 		return err
 	}
-	return indexer.IndexField(ctx, &v1alpha1.Foo{}, wantedIndex, func(object client.Object) []string {
+	return indexer.IndexField(ctx, &v1alpha1.Foo{}, deploymentNameIndex, func(object client.Object) []string {
 		return []string{object.(*v1alpha1.Foo).Spec.DeploymentName}
 	})
 }

@@ -7,18 +7,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// draining lets a pass that is under way when the manager is told to stop come to its end, or to that of the
-// context passes. The manager cancels the context of Reconcile at once
-// (pkg/internal/controller/controller.go, Start), which would tear the pass apart between two writes.
-func draining(passes context.Context, reconciler reconcile.Reconciler) reconcile.Reconciler {
+// draining lets a reconciliation that is under way when the manager is stopped go on until it or the context working ends.
+// The manager cancels the context of Reconcile at once (pkg/internal/controller/controller.go, Start), also between two
+// writes.
+func draining(working context.Context, reconciler reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-		if passes.Err() != nil {
-			return ctrl.Result{}, passes.Err()
+		if working.Err() != nil {
+			return ctrl.Result{}, working.Err()
 		}
 		deadline, _ := ctx.Deadline()
 		ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 		defer cancel()
-		defer context.AfterFunc(passes, cancel)()
+		defer context.AfterFunc(working, cancel)()
 		return reconciler.Reconcile(ctx, req)
 	})
 }

@@ -1,5 +1,5 @@
-// Package managed is the Foo controller on controller-runtime: what internal/raw makes of client-go's parts,
-// a manager brings along here. Both do the same, and internal/conformance holds them to it.
+// Package managed is the Foo controller on controller-runtime. Its manager has what internal/raw builds from client-go. Both
+// do the same, and internal/conformance tests both.
 package managed
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -20,8 +21,7 @@ import (
 
 // FooReconciler brings the Deployments of Foos in line with their specs and reports what it observes.
 //
-// It needs the permissions in config/rbac/role.yaml. The markers which that file is generated from are in
-// internal/raw: both implementations need the same.
+// It needs the permissions in config/rbac/role.yaml. The markers are in internal/raw: both implementations need the same.
 type FooReconciler struct {
 	client.Client
 	recorder events.EventRecorder
@@ -61,51 +61,74 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, nil
 	}
 
-	// 2. Act, if a try is due. What fails is reported too, unless what was read is stale: then the queue tries
-	// again.
-	seen, wait, err := r.act(ctx, &f)
+	// 2. Act, if the next try is due. Errors are reported in the status too. A stale error is not: it means that the cache
+	// is out of date, so the status would be too.
+	acting, stop := foo.UntilReport(ctx)
+	defer stop()
+	observed, wait, err := r.act(acting, &f)
 	switch {
 	case foo.NamespaceIsTerminating(err):
 		return ctrl.Result{}, nil
 	case errors.Is(err, foo.ErrStale):
 		return ctrl.Result{}, err
 	case err != nil:
-		seen.Refused = foo.Transient(err)
+		observed.Failure = foo.Transient(err)
 	}
 
 	// 3. Report.
-	if err := errors.Join(err, r.report(ctx, &f, seen)); err != nil {
+	if err := errors.Join(err, r.report(ctx, &f, observed)); err != nil {
 		return ctrl.Result{}, err
 	}
 
-	// 4. Requeue for what no event will announce: the next try. With 0 the queue forgets the key.
+	// 4. Requeue if no event triggers the next try. With 0 the queue forgets the key.
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// act makes one try to bring the Deployment in line, if one is due, and returns what it observed and when the next try
-// is due.
-func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, time.Duration, error) {
-	verdict := r.attempts.Of(f)
-	deployment, err := r.find(ctx, f)
-	if err == nil && verdict.MayTry() {
-		if deployment, err = r.apply(ctx, f, deployment); err == nil {
-			err = r.deleteOthers(ctx, f)
-		}
-		if err == nil {
+// act tries to bring the Deployment in line with the spec, if a try is due. It returns what it observed and when the next
+// try is due.
+func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Observation, time.Duration, error) {
+	deployment, err := r.findDeployment(ctx, f)
+	if deployment == nil {
+		r.attempts.NoteMissing(f)
+	}
+	retry := r.attempts.Of(f)
+	tried := err == nil && retry.Due()
+	if tried {
+		if deployment, err = r.ensureDeployment(ctx, f, deployment); err == nil {
 			r.attempts.Forget(client.ObjectKeyFromObject(f))
-			verdict = foo.Verdict{}
+			retry = foo.Retry{}
 		}
 	}
 
-	refused := foo.AsRefusal(err)
+	failure := foo.AsRejected(err)
 	switch {
-	case err != nil && refused == nil:
-		return foo.Facts{Deployment: deployment}, 0, err
-	// Given up, or not due yet: what was reported still holds.
-	case verdict.GaveUp, refused == nil:
-		refused = verdict.Refused
-	case refused.Reason == v1alpha1.ReasonApplyFailed:
-		verdict = r.attempts.Refuse(f, refused)
+	case tried && foo.IsNameConflict(failure):
+		return foo.Observation{Failure: failure}, foo.UnseenRetry, nil
+	case err != nil && failure == nil:
+		return foo.Observation{Deployment: deployment}, 0, err
+	// There was no try: the last failure is reported still.
+	case retry.Exhausted, failure == nil:
+		failure = retry.Failure
+	case failure.Reason == v1alpha1.ReasonApplyFailed:
+		retry = r.attempts.NoteRejected(f, failure)
 	}
-	return foo.Facts{Deployment: deployment, Refused: refused, GaveUp: verdict.GaveUp}, verdict.Wait, nil
+	// The Deployment may be as desired nevertheless, because another writer has changed it back.
+	if failure != nil && foo.IsAsDesired(deployment, foo.Deployment(f, r.image)) {
+		others, err := r.findOthers(ctx, f)
+		if err != nil || len(others) == 0 {
+			r.attempts.NoteAsDesired(f)
+			return foo.Observation{Deployment: deployment}, retry.Wait, err
+		}
+	}
+	return foo.Observation{Deployment: deployment, Failure: failure, Exhausted: retry.Exhausted}, retry.Wait, nil
+}
+
+// ensureDeployment applies the Deployment of the spec. Then it deletes those of earlier specs, so that the Foo always has
+// one. A Deployment that is being deleted does not count.
+func (r *FooReconciler) ensureDeployment(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
+	deployment, err := r.apply(ctx, f, live)
+	if err != nil || !deployment.DeletionTimestamp.IsZero() {
+		return deployment, err
+	}
+	return deployment, r.deleteOthers(ctx, f)
 }

@@ -8,8 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// addProbes says what the kubelet is told: /healthz, that the process lives, and /readyz, that it has its
-// caches full. Who is the leader does not come into it.
+// addProbes adds /healthz, that the process lives, and /readyz, that its caches are full, whether it is the leader or not.
 func addProbes(mgr ctrl.Manager) error {
 	return errors.Join(
 		mgr.AddHealthzCheck("healthz", healthz.Ping),

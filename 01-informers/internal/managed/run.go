@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -26,20 +27,33 @@ import (
 )
 
 const (
-	// passTimeout bounds one pass.
-	passTimeout = time.Minute
-	// drainTimeout bounds the passes that are under way when the operator is told to end, and stopTimeout
-	// all that ends with them. Both are shorter than the terminationGracePeriodSeconds of its pod.
+	// reconcileTimeout bounds one reconciliation.
+	reconcileTimeout = time.Minute
+	// drainTimeout bounds the reconciliations under way when the operator is stopped, and stopTimeout the whole shutdown. Both
+	// are shorter than the terminationGracePeriodSeconds of the pod.
 	drainTimeout = 5 * time.Second
 	stopTimeout  = 10 * time.Second
 )
 
-// setLogger is for what controller-runtime logs apart from a manager, and takes effect once.
+// setLogger sets the logger of what controller-runtime logs without a manager, once.
 var setLogger sync.Once
 
-// Run runs the controller until ctx ends, and returns when the passes under way have ended and the lease is
-// released. It returns an error where it could not start or lost the lease.
+// AddToScheme adds the kinds that the controller works with.
+func AddToScheme(scheme *runtime.Scheme) error {
+	return errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+}
+
+// Run is RunWith for the controller of Foo alone.
 func Run(ctx context.Context, config *rest.Config, options operator.Options) error {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(AddToScheme(scheme))
+	return RunWith(ctx, config, options, scheme, func(ctrl.Manager) error { return nil })
+}
+
+// RunWith runs the controller, and what more adds to its manager, until ctx ends. It returns when the reconciliations under
+// way have ended and the lease is released, or with an error if it could not start or lost the lease. The scheme has the kinds
+// of AddToScheme, and may have others.
+func RunWith(ctx context.Context, config *rest.Config, options operator.Options, scheme *runtime.Scheme, more func(ctrl.Manager) error) error {
 	setLogger.Do(func() { ctrl.SetLogger(klog.FromContext(ctx)) })
 	identity, err := foo.NewIdentity()
 	if err != nil {
@@ -47,7 +61,7 @@ func Run(ctx context.Context, config *rest.Config, options operator.Options) err
 	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = foo.UserAgent("managed", identity)
-	managerOptions, err := newManagerOptions(ctx, config, options, identity)
+	managerOptions, err := newManagerOptions(ctx, config, options, scheme, identity)
 	if err != nil {
 		return err
 	}
@@ -59,48 +73,54 @@ func Run(ctx context.Context, config *rest.Config, options operator.Options) err
 		return err
 	}
 
-	// What outlives ctx: the passes under way, and then their Events.
+	// After the end of ctx go on: the reconciliations under way, and then the writes of their Events.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	passes, abort := context.WithCancel(background)
-	defer abort()
-	context.AfterFunc(ctx, func() { time.AfterFunc(drainTimeout, abort) })
-	recorder, err := newRecorder(background, config, mgr.GetHTTPClient(), mgr.GetScheme())
+	working, cancel := context.WithCancel(background)
+	defer cancel()
+	context.AfterFunc(ctx, func() { time.AfterFunc(drainTimeout, cancel) })
+	events, err := eventsv1client.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for Events: %w", err)
+	}
+	recorder, err := operator.NewRecorder(background, events, mgr.GetScheme())
 	if err != nil {
 		return err
 	}
+	defer recorder.Stop()
 	reconciler := NewFooReconciler(mgr.GetClient(), recorder, clock.RealClock{}, options.Image, options.MaxRetries)
 	err = errors.Join(
-		reconciler.SetupWithManager(passes, mgr, controller.Options{MaxConcurrentReconciles: options.Workers}),
+		reconciler.SetupWithManager(working, mgr, controller.Options{MaxConcurrentReconciles: options.Workers}),
 		addProbes(mgr),
 	)
 	if err != nil {
 		return fmt.Errorf("creating the controller of Foo: %w", err)
 	}
+	if err := more(mgr); err != nil {
+		return err
+	}
 	if err := start(ctx, mgr); err != nil {
 		return err
 	}
-	recorder.flush()
+	flushing, stop := context.WithTimeout(background, operator.FlushTimeout)
+	defer stop()
+	recorder.Flush(flushing)
 	return nil
 }
 
-func newManagerOptions(ctx context.Context, restConfig *rest.Config, options operator.Options, identity string) (ctrl.Options, error) {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-
+func newManagerOptions(ctx context.Context, restConfig *rest.Config, options operator.Options, scheme *runtime.Scheme, identity string) (ctrl.Options, error) {
 	all := ctrl.Options{
 		Scheme: scheme,
 		Logger: klog.FromContext(ctx),
 		Cache:  CacheOptions(),
-		// A pass reads what the pass before it wrote, never an older state. Experimental in
+		// A reconciliation reads what the one before it wrote, never an older state. Experimental in
 		// controller-runtime 0.25; without it all still converges, with more writes.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Controller: config.Controller{
-			ReconciliationTimeout: passTimeout,
-			// Also a replica that is not the leader has its caches full, so that it can begin at once.
+			ReconciliationTimeout: reconcileTimeout,
+			// A replica that is not the leader fills its caches too, so that it can begin at once.
 			EnableWarmup: new(true),
-			// Several managers may run in one process, as in tests. They share the metrics of the name.
+			// Several managers may run in one process, as in tests. Their metrics have the same name.
 			SkipNameValidation: new(true),
 		},
 		Metrics: server.Options{
@@ -114,7 +134,7 @@ func newManagerOptions(ctx context.Context, restConfig *rest.Config, options ope
 		all.LeaderElection = true
 		all.LeaderElectionReleaseOnCancel = true
 		all.LeaseDuration, all.RenewDeadline, all.RetryPeriod = &options.LeaseDuration, &options.RenewDeadline, &options.RetryPeriod
-		lock, err := newLock(restConfig, options.LeaderElectionNamespace, identity, options.RenewDeadline)
+		lock, err := operator.NewLock(restConfig, options, identity)
 		if err != nil {
 			return ctrl.Options{}, err
 		}

@@ -13,22 +13,24 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// report writes the status if it changed, and then what the change is worth to users in Events.
-func (r *FooReconciler) report(ctx context.Context, f *v1alpha1.Foo, seen foo.Facts) error {
-	status := foo.Status(f, seen, metav1.NewTime(r.clock.Now()))
+// report writes the status if it changed. Then it reports transitions, to operators in the log and to users in Events.
+func (r *FooReconciler) report(ctx context.Context, f *v1alpha1.Foo, observed foo.Observation) error {
+	status := foo.Status(f, observed, metav1.NewTime(r.clock.Now()))
 	if apiequality.Semantic.DeepEqual(status, f.Status) {
 		return nil
 	}
-	// The lock is there because a merge patch replaces the whole list of conditions.
+	// The optimistic lock is there because a merge patch replaces whole lists: another writer's condition would be lost.
 	before := f.DeepCopy()
 	f.Status = status
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Status().Patch(ctx, f, patch, client.FieldOwner(foo.FieldOwner)); err != nil {
-		return fmt.Errorf("writing status of Foo %s: %w", f.Name, err)
+		return fmt.Errorf("writing the status of Foo %s: %w", f.Name, err)
 	}
-	for _, event := range foo.Events(before.Status, status) {
-		ctrl.LoggerFrom(ctx).Info("Telling of a transition", "reason", event.Reason, "note", event.Note)
-		r.recorder.Eventf(f, nil, event.Type, event.Reason, foo.Action, "%s", event.Note)
+	for _, one := range foo.Transitions(before.Status, status) {
+		ctrl.LoggerFrom(ctx).Info("Condition changed", "type", one.Type, "status", one.Status, "reason", one.Reason, "message", one.Message)
+		if one.EventType != "" {
+			r.recorder.Eventf(f, nil, one.EventType, one.Reason, foo.Action, "%s", one.Note())
+		}
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// SetupWithManager says what triggers a reconciliation. One that is under way when the manager is told to stop goes on
-// until ctx ends.
+// SetupWithManager says what triggers a reconciliation. A reconciliation that is under way when the manager is stopped may
+// go on until ctx ends.
 func (r *FooReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if options.RateLimiter == nil {
 		options.RateLimiter = newRateLimiter()
@@ -27,7 +27,7 @@ func (r *FooReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, 
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Foo{}).
 		Owns(&appsv1.Deployment{}).
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(wanting(mgr.GetCache()))).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(foosNaming(mgr.GetCache()))).
 		WithOptions(options).
 		Complete(draining(ctx, r))
 }
@@ -38,13 +38,13 @@ func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](foo.FirstRetry, foo.LongestRetry)
 }
 
-// wanting maps a Deployment, anybody's, to the Foos that want its name: it may be free now.
-func wanting(foos client.Reader) handler.MapFunc {
+// foosNaming maps any Deployment to the Foos whose spec has its name: the name may be free now.
+func foosNaming(foos client.Reader) handler.MapFunc {
 	return func(ctx context.Context, deployment client.Object) []reconcile.Request {
 		var list v1alpha1.FooList
-		err := foos.List(ctx, &list, client.InNamespace(deployment.GetNamespace()), client.MatchingFields{wantedIndex: deployment.GetName()})
+		err := foos.List(ctx, &list, client.InNamespace(deployment.GetNamespace()), client.MatchingFields{deploymentNameIndex: deployment.GetName()})
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the Foos that want a Deployment", "deployment", client.ObjectKeyFromObject(deployment))
+			ctrl.LoggerFrom(ctx).Error(err, "Listing the Foos whose spec names a Deployment failed", "deployment", client.ObjectKeyFromObject(deployment))
 			return nil
 		}
 		requests := make([]reconcile.Request, len(list.Items))

@@ -1,4 +1,5 @@
-// Package operator holds what both implementations of the Foo controller are told.
+// Package operator is what the programs of both implementations of the Foo controller share: their flags, the recorder of
+// Events, and the Lease for leader election.
 package operator
 
 import (
@@ -8,11 +9,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Run runs one implementation until ctx ends and everything it started has ended. It returns nil after an
-// orderly end, and an error where it could not start or lost the lease.
+// Run runs one implementation until ctx ends and everything it started has ended. It returns nil after a graceful
+// shutdown, and an error if it could not start or lost the lease.
 type Run func(ctx context.Context, config *rest.Config, options Options) error
 
-// Options is what the flags of cmd/main.go set.
+// Options is what the flags set.
 type Options struct {
 	// MetricsAddress is where metrics are served, over HTTPS, to callers with the permission to get /metrics.
 	// "0" turns them off.
@@ -20,7 +21,7 @@ type Options struct {
 	// ProbeAddress is where /healthz and /readyz are served. "0" turns them off.
 	ProbeAddress string
 
-	// LeaderElect has it work only while it holds the lease.
+	// LeaderElect says that it works only while it holds the lease.
 	LeaderElect bool
 	// LeaderElectionNamespace is the namespace of the lease. Empty: that of the pod.
 	LeaderElectionNamespace string
@@ -29,9 +30,8 @@ type Options struct {
 
 	// Image is the container image of every Foo's Deployment.
 	Image string
-	// Workers is how many Foos are worked on at once.
+	// Workers is how many Foos are reconciled at once.
 	Workers int
-	// MaxRetries is how often a Deployment that the API server refuses is tried again before the Foo is
-	// Stalled.
+	// MaxRetries is how often a Deployment that the API server rejects is tried again before the Foo is Stalled.
 	MaxRetries int
 }

@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// findDeployment returns the Deployment of the name in the spec as the cache has it, whoever's it is; nil if
-// there is none.
+// findDeployment returns the Deployment of the name in the spec as the cache has it, whether the Foo owns it or not; nil if
+// there is none. A cache that still has one that was deleted for an earlier spec is stale.
 func (c *controller) findDeployment(f *v1alpha1.Foo) (*appsv1.Deployment, error) {
 	live, err := c.deploymentLister.Deployments(f.Namespace).Get(f.Spec.DeploymentName)
 	if apierrors.IsNotFound(err) {
@@ -23,57 +25,86 @@ func (c *controller) findDeployment(f *v1alpha1.Foo) (*appsv1.Deployment, error)
 	if err != nil {
 		return nil, fmt.Errorf("reading Deployment %s: %w: %w", f.Spec.DeploymentName, foo.ErrStale, err)
 	}
+	if live.DeletionTimestamp.IsZero() && c.written.isDeleted(keyOf(f), live.UID) {
+		return nil, fmt.Errorf("reading Deployment %s, which is deleted: %w", live.Name, foo.ErrStale)
+	}
 	return live, nil
 }
 
-// apply brings the Foo's Deployment in line with the spec and returns what it is now. live is what the cache
-// has of it. It writes only if what this controller owns of it differs, so that nothing is written in steady
-// state. What other writers own is theirs.
+// apply brings the Foo's Deployment in line with the spec and returns what it is now. live is what the cache has of it. It
+// writes only if what this controller owns of it differs, so that nothing is written in steady state. What other writers own
+// stays theirs.
 func (c *controller) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
 	desired := foo.Deployment(f, c.image)
 	options := metav1.ApplyOptions{FieldManager: foo.FieldOwner}
-	if live != nil {
+	if live == nil {
+		// Not forced, and only if there is no such object: one that was created since is not adopted.
+		desired = desired.WithResourceVersion(foo.NoResourceVersion)
+	} else {
 		if foo.InSync(live, desired) {
 			return live, nil
 		}
-		// Forced: a writer that changed a field of ours loses it. The uid keeps the force from falling on
-		// another object that has got the name since.
+		// Forced: a writer that changed a field of ours loses it. The resourceVersion keeps the force from a Deployment
+		// that has changed since it was read, and may be no longer the Foo's; the uid, from making one that has gone.
 		options.Force = true
-		desired = desired.WithUID(live.UID)
+		desired = desired.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
 	}
 
 	applied, err := c.deployments.Deployments(f.Namespace).Apply(ctx, desired, options)
-	if live == nil && foo.IsOwnedByOthers(err) {
-		// Not forced, because the cache had none: an object that is not ours has been created since, and nothing
-		// of it is adopted.
+	if live == nil && apierrors.IsConflict(err) && c.isOwnedByOthers(ctx, f, err) {
 		return nil, foo.NameConflict(f.Spec.DeploymentName)
 	}
 	if err != nil {
 		return live, foo.Classify("applying Deployment "+f.Spec.DeploymentName, err)
 	}
-	c.written.deployment(keyOf(f), applied.ResourceVersion)
+	c.written.noteDeployment(keyOf(f), applied.ResourceVersion)
+	if !foo.IsAsDesired(applied, foo.Deployment(f, c.image)) {
+		return applied, foo.ChangedByAdmission(applied.Name)
+	}
 	return applied, nil
 }
 
-// deleteOthers deletes the Deployments that this Foo made under other names.
-func (c *controller) deleteOthers(ctx context.Context, f *v1alpha1.Foo) error {
+// isOwnedByOthers reports whether a Deployment that the cache lacks, and that an apply is in conflict with, is not owned by the
+// Foo. If only the resourceVersion is in conflict, a dry run of the same apply without one shows it.
+func (c *controller) isOwnedByOthers(ctx context.Context, f *v1alpha1.Foo, conflict error) bool {
+	if foo.IsOwnedByOthers(conflict) {
+		return true
+	}
+	_, err := c.deployments.Deployments(f.Namespace).Apply(ctx, foo.Deployment(f, c.image),
+		metav1.ApplyOptions{FieldManager: foo.FieldOwner, DryRun: []string{metav1.DryRunAll}})
+	return foo.IsOwnedByOthers(err)
+}
+
+// findOthers returns the Deployments of other names that the Foo owns.
+func (c *controller) findOthers(f *v1alpha1.Foo) ([]*appsv1.Deployment, error) {
 	owned, err := c.deploymentIndexer.ByTypedIndex(ownerIndex, string(f.UID))
 	if err != nil {
-		return fmt.Errorf("finding the Deployments of Foo %s: %w", f.Name, err)
+		return nil, fmt.Errorf("finding the Deployments of Foo %s: %w", f.Name, err)
 	}
-	var errs []error
-	for _, other := range owned {
-		if other.Name == f.Spec.DeploymentName || !other.DeletionTimestamp.IsZero() {
-			continue
-		}
-		// The uid: what has taken the name since is not ours to delete.
+	return slices.DeleteFunc(slices.Clone(owned), func(one *appsv1.Deployment) bool {
+		// The index has no namespaces: any user may write a uid into an owner reference.
+		return one.Namespace != f.Namespace || one.Name == f.Spec.DeploymentName || !one.DeletionTimestamp.IsZero()
+	}), nil
+}
+
+// deleteOthers deletes the Deployments of other names that the Foo owns.
+func (c *controller) deleteOthers(ctx context.Context, f *v1alpha1.Foo) error {
+	others, err := c.findOthers(f)
+	errs := []error{err}
+	var deleted []types.UID
+	for _, other := range others {
+		// Not an object of the same name that was created since, and not one that another writer has changed since, for
+		// instance by removing the owner reference.
 		err := c.deployments.Deployments(other.Namespace).Delete(ctx, other.Name, metav1.DeleteOptions{
-			Preconditions:     metav1.NewUIDPreconditions(string(other.UID)),
+			Preconditions:     &metav1.Preconditions{UID: &other.UID, ResourceVersion: &other.ResourceVersion},
 			PropagationPolicy: new(metav1.DeletePropagationBackground),
 		})
-		if !apierrors.IsNotFound(err) {
-			errs = append(errs, foo.Classify("deleting Deployment "+other.Name, err))
+		if err == nil || foo.IsGone(err) {
+			deleted = append(deleted, other.UID)
+			continue
 		}
+		errs = append(errs, foo.Classify("deleting Deployment "+other.Name, err))
 	}
+	c.written.noteDeleted(keyOf(f), deleted)
 	return errors.Join(errs...)
 }

@@ -18,41 +18,39 @@ import (
 )
 
 const (
-	// verdictTTL is how long the API server's answer about a caller counts: a scrape every few seconds must
-	// not be two requests each, and a right that is taken away must not live on for long.
-	verdictTTL = 10 * time.Second
-
-	// verdictCount is the most callers to remember.
-	verdictCount = 256
-
-	// reviewTimeout is the longest that the questions about one caller may take.
+	// decisionTTL is how long the API server's decision about a caller is cached: a scrape every few seconds must not be two
+	// requests each, and a permission that is removed must not be effective for long.
+	decisionTTL = 10 * time.Second
+	// decisionCount is the greatest number of decisions in the cache.
+	decisionCount = 256
+	// reviewTimeout bounds the requests to the API server about one caller.
 	reviewTimeout = 10 * time.Second
 )
 
-// gate lets only those callers through that the API server knows by their bearer token (TokenReview) and
-// allows the request (SubjectAccessReview on the path).
-type gate struct {
-	client   kubernetes.Interface
-	verdicts *cache.LRUExpireCache
+// authFilter authenticates the callers of an HTTP server by their bearer tokens (TokenReview), and authorizes each request
+// (SubjectAccessReview of the path).
+type authFilter struct {
+	client    kubernetes.Interface
+	decisions *cache.LRUExpireCache
 }
 
-func newGate(client kubernetes.Interface, clock clock.PassiveClock) *gate {
-	return &gate{client: client, verdicts: cache.NewLRUExpireCacheWithClock(verdictCount, clock)}
+func newAuthFilter(client kubernetes.Interface, clock clock.PassiveClock) *authFilter {
+	return &authFilter{client: client, decisions: cache.NewLRUExpireCacheWithClock(decisionCount, clock)}
 }
 
-// question is what a verdict is about. Not the token itself is kept, but what it cannot be found from.
-type question struct {
+// decisionKey is what a decision is about. It has a hash, and not the token.
+type decisionKey struct {
 	token        [sha256.Size]byte
 	method, path string
 }
 
-// guard answers 401 to a caller whom the API server does not know, 403 to one without the right, and 500 if
-// it cannot be asked.
-func (g *gate) guard(next http.Handler) http.Handler {
+// wrap returns a handler that responds with 401 to an unknown caller, with 403 to one without the permission, and with 500 if
+// the API server cannot be asked. It calls next for all others.
+func (f *authFilter) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		code, err := g.verdict(request)
+		code, err := f.decide(request)
 		if err != nil {
-			klog.FromContext(request.Context()).Error(err, "A caller of the metrics could not be checked")
+			klog.FromContext(request.Context()).Error(err, "Checking a caller of the metrics failed")
 		}
 		if code != http.StatusOK {
 			http.Error(w, http.StatusText(code), code)
@@ -62,28 +60,28 @@ func (g *gate) guard(next http.Handler) http.Handler {
 	})
 }
 
-func (g *gate) verdict(request *http.Request) (int, error) {
+func (f *authFilter) decide(request *http.Request) (int, error) {
 	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return http.StatusUnauthorized, nil
 	}
-	asked := question{sha256.Sum256([]byte(token)), request.Method, request.URL.Path}
-	if known, ok := g.verdicts.Get(asked); ok {
-		return known.(int), nil
+	key := decisionKey{sha256.Sum256([]byte(token)), request.Method, request.URL.Path}
+	if cached, ok := f.decisions.Get(key); ok {
+		return cached.(int), nil
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), reviewTimeout)
 	defer cancel()
-	code, err := g.ask(ctx, token, request)
+	code, err := f.review(ctx, token, request)
 	if err != nil {
 		return http.StatusInternalServerError, err
 	}
-	g.verdicts.Add(asked, code, verdictTTL)
+	f.decisions.Add(key, code, decisionTTL)
 	return code, nil
 }
 
-// ask asks the API server: who is it, and may they?
-func (g *gate) ask(ctx context.Context, token string, request *http.Request) (int, error) {
-	review, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+// review asks the API server which user a token is of, and whether that user has the permission.
+func (f *authFilter) review(ctx context.Context, token string, request *http.Request) (int, error) {
+	review, err := f.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -97,7 +95,7 @@ func (g *gate) ask(ctx context.Context, token string, request *http.Request) (in
 	for key, value := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(value)
 	}
-	access, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+	access, err := f.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{

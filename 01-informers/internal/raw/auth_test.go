@@ -18,7 +18,7 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// tokenOf makes a ServiceAccount and returns a token of it.
+// tokenOf creates a ServiceAccount and returns a token of it.
 func tokenOf(t *testing.T, namespace, name string) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -30,8 +30,8 @@ func tokenOf(t *testing.T, namespace, name string) string {
 	return token.Status.Token
 }
 
-// mayRead lets a ServiceAccount get /metrics until the returned function is called.
-func mayRead(t *testing.T, namespace, name string) (revoke func()) {
+// allowMetrics gives a ServiceAccount the permission to get /metrics until the returned function is called.
+func allowMetrics(t *testing.T, namespace, name string) (revoke func()) {
 	t.Helper()
 	g := NewWithT(t)
 	rbac, full := testserver.Client(t).RbacV1(), namespace+"-"+name
@@ -51,71 +51,71 @@ func mayRead(t *testing.T, namespace, name string) (revoke func()) {
 	}
 }
 
-// get asks a handler for a path as a caller with an Authorization header.
+// get sends a handler a GET request with an Authorization header.
 func get(t *testing.T, handler http.Handler, path, authorization string) *httptest.ResponseRecorder {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
-	answer := httptest.NewRecorder()
-	handler.ServeHTTP(answer, request)
-	return answer
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, request)
+	return recorder
 }
 
-func TestMetricsAreForWhoMayReadThem(t *testing.T) {
+func TestMetricsNeedAPermission(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	namespace := testserver.Namespace(t)
-	allowed, stranger := tokenOf(t, namespace, "allowed"), tokenOf(t, namespace, "stranger")
-	mayRead(t, namespace, "allowed")
+	allowed, unbound := tokenOf(t, namespace, "allowed"), tokenOf(t, namespace, "unbound")
+	allowMetrics(t, namespace, "allowed")
 	clock := testclock.NewFakePassiveClock(time.Now())
-	metrics := metricsHandler(newGate(testserver.Client(t), clock))
+	metrics := metricsHandler(newAuthFilter(testserver.Client(t), clock))
 
 	for name, test := range map[string]struct {
 		path, authorization string
 		want                int
 	}{
-		"nobody":                  {"/metrics", "", http.StatusUnauthorized},
+		"no header":               {"/metrics", "", http.StatusUnauthorized},
 		"an unknown token":        {"/metrics", "Bearer made-up", http.StatusUnauthorized},
 		"no token":                {"/metrics", "Bearer ", http.StatusUnauthorized},
 		"another scheme":          {"/metrics", "Basic " + allowed, http.StatusUnauthorized},
 		"a token and no scheme":   {"/metrics", allowed, http.StatusUnauthorized},
-		"known, without a right":  {"/metrics", "Bearer " + stranger, http.StatusForbidden},
+		"no permission":           {"/metrics", "Bearer " + unbound, http.StatusForbidden},
 		"another path":            {"/metrics/cadvisor", "Bearer " + allowed, http.StatusNotFound},
-		"the scheme's small form": {"/metrics", "bearer " + stranger, http.StatusForbidden},
+		"the scheme in lowercase": {"/metrics", "bearer " + unbound, http.StatusForbidden},
 	} {
-		answer := get(t, metrics, test.path, test.authorization)
-		g.Expect(answer.Code).To(Equal(test.want), name)
-		g.Expect(answer.Body.String()).NotTo(ContainSubstring("workqueue"), name)
+		response := get(t, metrics, test.path, test.authorization)
+		g.Expect(response.Code).To(Equal(test.want), name)
+		g.Expect(response.Body.String()).NotTo(ContainSubstring("workqueue"), name)
 	}
 	g.Eventually(func(g Gomega) {
-		// The server's authorizer hears of a new right by a watch, and a verdict counts for a while.
-		clock.SetTime(clock.Now().Add(verdictTTL + 1))
-		answer := get(t, metrics, "/metrics", "Bearer "+allowed)
-		g.Expect(answer.Code).To(Equal(http.StatusOK))
-		g.Expect(answer.Body.String()).To(ContainSubstring("go_goroutines"))
+		// The server's authorizer receives a new binding through a watch, and decisions are cached.
+		clock.SetTime(clock.Now().Add(decisionTTL + 1))
+		response := get(t, metrics, "/metrics", "Bearer "+allowed)
+		g.Expect(response.Code).To(Equal(http.StatusOK))
+		g.Expect(response.Body.String()).To(ContainSubstring("go_goroutines"))
 	}).WithTimeout(20 * time.Second).Should(Succeed())
 }
 
-// asked counts the requests that go to the server.
-type asked struct {
+// counted counts the requests to the server.
+type counted struct {
 	http.RoundTripper
 	count int
 }
 
-func (a *asked) RoundTrip(request *http.Request) (*http.Response, error) {
-	a.count++
-	return a.RoundTripper.RoundTrip(request)
+func (c *counted) RoundTrip(request *http.Request) (*http.Response, error) {
+	c.count++
+	return c.RoundTripper.RoundTrip(request)
 }
 
-func TestVerdictCountsForAWhile(t *testing.T) {
+func TestDecisionIsCachedForAWhile(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	namespace := testserver.Namespace(t)
 	token := tokenOf(t, namespace, "reader")
-	revoke := mayRead(t, namespace, "reader")
-	config, requests := testserver.Config(t), &asked{}
+	revoke := allowMetrics(t, namespace, "reader")
+	config, requests := testserver.Config(t), &counted{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		requests.RoundTripper = next
 		return requests
@@ -123,34 +123,34 @@ func TestVerdictCountsForAWhile(t *testing.T) {
 	client, err := kubernetes.NewForConfig(config)
 	g.Expect(err).NotTo(HaveOccurred())
 	clock := testclock.NewFakePassiveClock(time.Now())
-	metrics := metricsHandler(newGate(client, clock))
+	metrics := metricsHandler(newAuthFilter(client, clock))
 	code := func() int { return get(t, metrics, "/metrics", "Bearer "+token).Code }
-	afterAWhile := func() int {
-		clock.SetTime(clock.Now().Add(verdictTTL + 1))
+	afterTTL := func() int {
+		clock.SetTime(clock.Now().Add(decisionTTL + 1))
 		return code()
 	}
 
-	g.Eventually(afterAWhile).WithTimeout(20 * time.Second).Should(Equal(http.StatusOK))
+	g.Eventually(afterTTL).WithTimeout(20 * time.Second).Should(Equal(http.StatusOK))
 	before := requests.count
 	g.Expect(code()).To(Equal(http.StatusOK))
-	g.Expect(requests.count).To(Equal(before), "nobody was asked")
-	g.Expect(afterAWhile()).To(Equal(http.StatusOK))
+	g.Expect(requests.count).To(Equal(before), "the decision is cached")
+	g.Expect(afterTTL()).To(Equal(http.StatusOK))
 	g.Expect(requests.count).To(Equal(before+2), "a TokenReview and a SubjectAccessReview")
 
 	revoke()
-	g.Expect(code()).To(Equal(http.StatusOK), "for a while it still counts")
-	g.Eventually(afterAWhile).WithTimeout(20 * time.Second).Should(Equal(http.StatusForbidden))
+	g.Expect(code()).To(Equal(http.StatusOK), "the decision is still cached")
+	g.Eventually(afterTTL).WithTimeout(20 * time.Second).Should(Equal(http.StatusForbidden))
 }
 
-func TestServerThatCannotBeAskedLetsNobodyIn(t *testing.T) {
+func TestMetricsAreNotServedWithoutAnAPIServer(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	nowhere := httptest.NewServer(http.NotFoundHandler())
-	nowhere.Close()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: nowhere.URL})
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: closed.URL})
 	g.Expect(err).NotTo(HaveOccurred())
-	metrics := metricsHandler(newGate(client, testclock.NewFakePassiveClock(time.Now())))
-	answer := get(t, metrics, "/metrics", "Bearer token")
-	g.Expect(answer.Code).To(Equal(http.StatusInternalServerError))
-	g.Expect(answer.Body.String()).To(Equal("Internal Server Error\n"), "the reason is in the log")
+	metrics := metricsHandler(newAuthFilter(client, testclock.NewFakePassiveClock(time.Now())))
+	response := get(t, metrics, "/metrics", "Bearer token")
+	g.Expect(response.Code).To(Equal(http.StatusInternalServerError))
+	g.Expect(response.Body.String()).To(Equal("Internal Server Error\n"), "the reason is in the log")
 }

@@ -20,8 +20,8 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// byHand is a controller on a real API server whose caches hold what the test puts into them, and nothing else:
-// so a test says how far behind they are.
+// byHand is a controller on a real API server whose caches hold what the test adds to them, and nothing else: the test decides
+// how far they are behind.
 type byHand struct {
 	*WithT
 	*controller
@@ -30,11 +30,13 @@ type byHand struct {
 	clients   *clients
 	// writes counts the requests that are not reads.
 	writes int
-	// answer, if it is set, is the response to every write of a Deployment, instead of the server's.
-	answer int
+	// code, if it is set, is the response to every write of a Deployment, which is not sent.
+	code int
+	// hang blocks every write of a Deployment until its context ends.
+	hang bool
 }
 
-// counting is the way of the controller's requests.
+// counting is the transport of the controller's requests.
 type counting struct {
 	http.RoundTripper
 	of *byHand
@@ -43,8 +45,13 @@ type counting struct {
 func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet {
 		c.of.writes++
-		if c.of.answer != 0 && strings.Contains(request.URL.Path, "/deployments/") {
-			return &http.Response{StatusCode: c.of.answer, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
+		isDeployment := strings.Contains(request.URL.Path, "/deployments/")
+		if c.of.hang && isDeployment {
+			<-request.Context().Done()
+			return nil, request.Context().Err()
+		}
+		if c.of.code != 0 && isDeployment {
+			return &http.Response{StatusCode: c.of.code, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
 		}
 	}
 	return c.RoundTripper.RoundTrip(request)
@@ -66,7 +73,7 @@ func newByHand(t *testing.T) *byHand {
 	}
 	t.Cleanup(h.queue.ShutDown)
 	h.Expect(h.watch(newFactories(t.Context(), h.clients), klog.Logger{})).To(Succeed())
-	h.catchUp()
+	h.syncCaches()
 	return h
 }
 
@@ -81,59 +88,73 @@ func (h *byHand) create(name, deploymentName string) *v1alpha1.Foo {
 	return created
 }
 
-// pass makes a pass over a Foo.
-func (h *byHand) pass(name string) (time.Duration, error) {
+// reconcileFoo reconciles a Foo.
+func (h *byHand) reconcileFoo(name string) (time.Duration, error) {
 	return h.reconcile(h.t.Context(), cache.NewObjectName(h.namespace, name))
 }
 
-func (h *byHand) expectPass(name string) {
-	again, err := h.pass(name)
+// expectReconciled reconciles a Foo without an error and without another try.
+func (h *byHand) expectReconciled(name string) {
+	requeueAfter, err := h.reconcileFoo(name)
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(again).To(BeZero())
+	h.Expect(requeueAfter).To(BeZero())
 }
 
-// get returns a Foo as the server has it.
+// get returns a Foo of the server.
 func (h *byHand) get(name string) *v1alpha1.Foo {
 	f, err := h.foos.Foos(h.namespace).Get(h.t.Context(), name, metav1.GetOptions{})
 	h.Expect(err).NotTo(HaveOccurred())
 	return f
 }
 
-// deployment returns a Deployment as the server has it.
+// deployment returns a Deployment of the server.
 func (h *byHand) deployment(name string) *appsv1.Deployment {
 	deployment, err := h.deployments.Deployments(h.namespace).Get(h.t.Context(), name, metav1.GetOptions{})
 	h.Expect(err).NotTo(HaveOccurred())
 	return deployment
 }
 
-// catchUp brings the caches up to what the server has.
-func (h *byHand) catchUp() {
-	foos, err := h.foos.Foos(h.namespace).List(h.t.Context(), metav1.ListOptions{})
+// updateFoo changes a Foo on the server.
+func (h *byHand) updateFoo(name string, mutate func(*v1alpha1.Foo)) {
+	f := h.get(name)
+	mutate(f)
+	_, err := h.foos.Foos(h.namespace).Update(h.t.Context(), f, metav1.UpdateOptions{})
 	h.Expect(err).NotTo(HaveOccurred())
-	all := []any{}
-	for i := range foos.Items {
-		all = append(all, &foos.Items[i])
-	}
-	h.Expect(h.fooIndexer.Replace(all, foos.ResourceVersion)).To(Succeed())
-	deployments, err := h.deployments.Deployments(h.namespace).List(h.t.Context(), metav1.ListOptions{})
-	h.Expect(err).NotTo(HaveOccurred())
-	all = []any{}
-	for i := range deployments.Items {
-		all = append(all, &deployments.Items[i])
-	}
-	h.Expect(h.deploymentIndexer.Replace(all, deployments.ResourceVersion)).To(Succeed())
 }
 
-// foreign creates somebody else's Deployment on the server only.
-func (h *byHand) foreign(name string) *appsv1.Deployment {
-	labels := map[string]string{"app": "foreign"}
+// deleteDeployment deletes a Deployment on the server.
+func (h *byHand) deleteDeployment(name string) {
+	h.Expect(h.deployments.Deployments(h.namespace).Delete(h.t.Context(), name, metav1.DeleteOptions{})).To(Succeed())
+}
+
+// syncCaches replaces the content of the caches by what the server has.
+func (h *byHand) syncCaches() {
+	foos, err := h.foos.Foos(h.namespace).List(h.t.Context(), metav1.ListOptions{})
+	h.Expect(err).NotTo(HaveOccurred())
+	deployments, err := h.deployments.Deployments(h.namespace).List(h.t.Context(), metav1.ListOptions{})
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(h.fooIndexer.Replace(pointers(foos.Items), foos.ResourceVersion)).To(Succeed())
+	h.Expect(h.deploymentIndexer.Replace(pointers(deployments.Items), deployments.ResourceVersion)).To(Succeed())
+}
+
+func pointers[T any](items []T) []any {
+	all := []any{}
+	for i := range items {
+		all = append(all, &items[i])
+	}
+	return all
+}
+
+// createNotOwned creates a Deployment that no Foo owns, on the server only.
+func (h *byHand) createNotOwned(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": "other"}
 	created, err := h.deployments.Deployments(h.namespace).Create(h.t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foreign", Image: "example.com/none"}}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "other", Image: "example.com/none"}}},
 			},
 		},
 	}, metav1.CreateOptions{})

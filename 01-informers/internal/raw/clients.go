@@ -12,7 +12,7 @@ import (
 	"example.com/workbook/01-informers/internal/generated/clientset/versioned"
 )
 
-// clients are the two clientsets: that of Kubernetes' own kinds, and the generated one of Foo.
+// clients are the clientset of Kubernetes' own kinds and the generated one of Foo.
 type clients struct {
 	kubernetes kubernetes.Interface
 	foos       versioned.Interface
@@ -35,12 +35,11 @@ func newClients(config *rest.Config) (*clients, error) {
 	return &clients{kubernetes: builtin, foos: foos}, nil
 }
 
-// check lists one Foo, so that what will not come right by itself ends the process with a clear message: no
-// such cluster, an unknown user, a missing right, no such kind. An informer would try again for ever, and
-// say it in the log only.
+// check lists one Foo, so that what waiting does not help ends the process with a clear message: no such cluster, an unknown
+// user, a missing permission, no CRD. An informer would try again for ever, and report it in the log only.
 func (c *clients) check(ctx context.Context) error {
 	_, err := c.foos.FooV1alpha1().Foos(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
-	// An end that came meanwhile is no failure.
+	// A shutdown in between is no failure.
 	if ctx.Err() == nil {
 		return foo.StartError(err)
 	}

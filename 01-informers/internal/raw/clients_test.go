@@ -16,24 +16,24 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-func TestRunSaysWhyItCannotStart(t *testing.T) {
+func TestRunFailsWithTheReason(t *testing.T) {
 	t.Parallel()
 	foos := v1alpha1.Resource("foos")
 	for name, test := range map[string]struct {
-		answer *apierrors.StatusError // nil: no server at all
-		want   string
+		response *apierrors.StatusError // nil: no server at all
+		want     string
 	}{
 		"no server":       {nil, "listing Foos: "},
 		"an unknown user": {apierrors.NewUnauthorized("who?"), "listing Foos: "},
-		"a missing right": {apierrors.NewForbidden(foos, "", nil), "listing Foos: foos.samplecontroller.example.com is forbidden"},
+		"no permission":   {apierrors.NewForbidden(foos, "", nil), "listing Foos: foos.samplecontroller.example.com is forbidden"},
 		"no CRD":          {apierrors.NewNotFound(foos, ""), "`make install` installs it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			server := serverThatSays(test.answer)
+			server := newServer(test.response)
 			defer server.Close()
-			if test.answer == nil {
+			if test.response == nil {
 				server.Close()
 			}
 			err := Run(t.Context(), &rest.Config{Host: server.URL}, operator.Options{MetricsAddress: "0", ProbeAddress: "0"})
@@ -42,11 +42,11 @@ func TestRunSaysWhyItCannotStart(t *testing.T) {
 	}
 }
 
-// What will pass by itself is left to the informers.
-func TestCheckIsNotAboutTroubleOfTheServer(t *testing.T) {
+// The informers try again after a temporary error.
+func TestCheckIgnoresTemporaryErrors(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	server := serverThatSays(apierrors.NewInternalError(http.ErrAbortHandler))
+	server := newServer(apierrors.NewInternalError(http.ErrAbortHandler))
 	defer server.Close()
 	clients, err := newClients(&rest.Config{Host: server.URL})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -57,9 +57,10 @@ func TestCheckIsNotAboutTroubleOfTheServer(t *testing.T) {
 	g.Expect(clients.check(t.Context())).To(Succeed())
 }
 
-func serverThatSays(answer *apierrors.StatusError) *httptest.Server {
+// newServer starts a server that responds to every request with one error.
+func newServer(response *apierrors.StatusError) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		status := answer.ErrStatus
+		status := response.ErrStatus
 		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(int(status.Code))

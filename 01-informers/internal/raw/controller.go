@@ -16,7 +16,7 @@ import (
 	listersv1alpha1 "example.com/workbook/01-informers/internal/generated/listers/samplecontroller/v1alpha1"
 )
 
-// controller brings the Deployments of Foos in line with their specs and reports what it sees.
+// controller brings the Deployments of Foos in line with their specs and reports what it observes.
 type controller struct {
 	// Writes go to the API server.
 	foos        typedv1alpha1.FoosGetter
@@ -29,12 +29,10 @@ type controller struct {
 	deploymentLister  appslisters.DeploymentLister
 	deploymentIndexer cache.TypedIndexer[*appsv1.Deployment]
 
-	// queue holds the keys of the Foos that something happened to, and not what happened: a pass cannot
-	// depend on it.
+	// queue holds keys of Foos, and not events: a reconciliation cannot depend on what triggered it.
 	queue queue
 
-	// synced is done when the caches hold, and the handlers have been told of, all that was there at the
-	// start.
+	// synced is done when all objects of the start are in the caches and were delivered to the handlers.
 	synced []cache.DoneChecker
 
 	attempts *foo.Attempts
@@ -43,10 +41,10 @@ type controller struct {
 	image    string
 }
 
-// waitForSync waits until all that was there at the start is in the caches, and the handlers have been told of
-// it: a cache is full before its last handler has been called. For handlers that do no more than these the
-// caches would do. Where they build state of their own, which passes read, a pass that begins sooner decides on
-// half of it; and here it is what /readyz can say: all Foos are in the queue.
+// waitForSync waits until all objects of the start are in the caches and were delivered to the handlers: a cache is full
+// before its last handler is called. These handlers only fill the queue, and for them the caches would do. A handler that
+// builds state of its own, which reconciliations read, needs the second half. Here it is what /readyz reports: all Foos are
+// in the queue.
 func (c *controller) waitForSync(ctx context.Context) bool {
 	return cache.WaitFor(ctx, "caches and handlers", c.synced...)
 }

@@ -4,28 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
 	"example.com/workbook/01-informers/internal/foo"
-	"example.com/workbook/01-informers/internal/operator"
 )
 
-// namespaceFile holds the namespace of the pod that a process runs in.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// releaseTimeout is the longest that giving the lease back may take.
+// releaseTimeout bounds the release of the lease.
 const releaseTimeout = 2 * time.Second
 
-var errLeaseLost = errors.New("the lease was lost: another replica may be at work")
+var errLeaseLost = errors.New("the lease was lost: another replica may have acquired it")
 
 // election has a replica work only while it holds the lease.
 type election struct {
@@ -37,35 +28,11 @@ type election struct {
 // times are those of leaderelection.LeaderElectionConfig.
 type times struct{ lease, renew, retry time.Duration }
 
-func newElection(config *rest.Config, identity string, options operator.Options, watchdog *leaderelection.HealthzAdaptor) (*election, error) {
-	namespace := options.LeaderElectionNamespace
-	if namespace == "" {
-		content, err := os.ReadFile(namespaceFile)
-		if err != nil {
-			return nil, errors.New("finding the namespace of the lease: outside a cluster --leader-election-namespace must be given")
-		}
-		namespace = strings.TrimSpace(string(content))
-	}
-	t := times{lease: options.LeaseDuration, renew: options.RenewDeadline, retry: options.RetryPeriod}
-	// One request that hangs must not cost the lease: there is time for another.
-	config = rest.CopyConfig(config)
-	config.Timeout = t.renew / 2
-	client, err := coordinationv1client.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for the lease: %w", err)
-	}
-	return &election{times: t, watchdog: watchdog, lock: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: foo.LeaseName},
-		Client:     client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}}, nil
-}
-
-// lead waits for the lease and calls work, whose leading ends when the lease is lost. It returns when work
-// has: nil if that was because ctx ended, after it has given the lease back; else errLeaseLost, after which
-// the process has to end, as it knows nothing of what others wrote since.
+// lead waits for the lease and calls work, whose leading ends when the lease is lost. It returns when work has ended: nil if ctx
+// has ended, after it has released the lease; else errLeaseLost, after which the process has to end, because another replica
+// may have written since.
 func (e *election) lead(ctx context.Context, work func(ctx, leading context.Context)) error {
-	// The term outlives ctx: the lease is held, and renewed, until the last pass is over.
+	// After the end of ctx the lease is still renewed, until the last reconciliation has ended.
 	term, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	started, ended := make(chan struct{}), make(chan struct{})
@@ -82,19 +49,19 @@ func (e *election) lead(ctx context.Context, work func(ctx, leading context.Cont
 			},
 			OnStoppedLeading: func() { isLeader.Set(0) },
 			OnNewLeader: func(identity string) {
-				klog.FromContext(ctx).Info("There is a leader", "identity", identity)
+				klog.FromContext(ctx).Info("New leader", "identity", identity)
 			},
 		},
-		// Not ReleaseOnCancel: with it a leader that cannot renew the lease tries to release it, for as long
-		// as RenewDeadline once more, before it ends what is led (renew in leaderelection.go calls release,
-		// and Run cancels the context of OnStartedLeading after renew). By then, another may be leading.
+		// Not ReleaseOnCancel: with it a leader that cannot renew the lease tries to release it, for another RenewDeadline,
+		// before it cancels the context of OnStartedLeading (renew in leaderelection.go calls release, and Run cancels the
+		// context after renew). By then, another replica may be the leader.
 	})
 	if err != nil {
 		return fmt.Errorf("electing a leader: %w", err)
 	}
 	e.watchdog.SetLeaderElection(elector)
 
-	// A candidate leaves at once.
+	// A replica that is not the leader ends at once.
 	defer context.AfterFunc(ctx, func() {
 		select {
 		case <-started:
@@ -110,13 +77,13 @@ func (e *election) lead(ctx context.Context, work func(ctx, leading context.Cont
 	if elector.IsLeader() {
 		<-ended
 		if err := e.release(context.WithoutCancel(ctx)); err != nil {
-			klog.FromContext(ctx).Error(err, "The next leader has to wait until the lease runs out")
+			klog.FromContext(ctx).Error(err, "The lease was not released: the next leader has to wait until it expires")
 		}
 	}
 	return nil
 }
 
-// release gives the lease back, so that the next leader need not wait for it to run out.
+// release releases the lease, so that the next leader need not wait until it expires.
 func (e *election) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
@@ -127,10 +94,10 @@ func (e *election) release(ctx context.Context) error {
 	if record.HolderIdentity != e.lock.Identity() {
 		return nil
 	}
-	// As LeaderElector.tryRelease does it: no holder, and nearly no time to wait for.
+	// As in LeaderElector.tryRelease: no holder, and the shortest duration.
 	record.HolderIdentity = ""
 	record.LeaseDurationSeconds = 1
-	// The lease that was read goes along, with its resourceVersion: if it changed since, nothing happens.
+	// The lock sends the lease that it has read, with its resourceVersion: if the lease has changed since, that is a Conflict.
 	if err := e.lock.Update(ctx, *record); err != nil {
 		return fmt.Errorf("releasing the lease: %w", err)
 	}

@@ -12,21 +12,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-
-	"example.com/workbook/01-informers/internal/operator"
 )
 
-// usual are the times of Kubernetes' own controllers.
+// usual are the times of kube-controller-manager.
 var usual = times{lease: 15 * time.Second, renew: 10 * time.Second, retry: 2 * time.Second}
 
-// lease is a Lease without an API server: what replicas read and write of it.
+// lease is a Lease without an API server.
 type lease struct {
 	mu      sync.Mutex
 	record  *resourcelock.LeaderElectionRecord
 	version int
 }
 
-// lock is one replica's way to the lease.
+// lock is the lock of one replica.
 type lock struct {
 	*lease
 	identity string
@@ -34,7 +32,7 @@ type lock struct {
 	seen int
 
 	mu sync.Mutex
-	// hangs has every request wait until its context ends.
+	// hangs blocks every request until its context ends.
 	hangs bool
 }
 
@@ -90,24 +88,29 @@ func (l *lock) RecordEvent(string) {}
 func (l *lock) Identity() string   { return l.identity }
 func (l *lock) Describe() string   { return "lease" }
 
-// candidacy is a replica that takes part in an election.
-type candidacy struct {
+// candidate is a replica that takes part in an election.
+type candidate struct {
 	lock  *lock
 	begun time.Time
-	// stop tells it to end.
+	// stop ends the context of lead.
 	stop context.CancelFunc
 
 	mu sync.Mutex
-	// leads is when it began to lead, led when what it led was told to end: since begun, -1 before.
+	state
+}
+
+// state has what is known of a candidate.
+type state struct {
+	// leads is when it became the leader, led when its work ended: since begun, -1 before.
 	leads, led time.Duration
 	ended      bool
 	err        error
 }
 
-// candidate starts a replica. What it leads goes on for the drain after it was told to end.
-func candidate(t *testing.T, on *lease, identity string, drain time.Duration) *candidacy {
+// newCandidate starts a replica. As the leader it works for the drain after it was stopped.
+func newCandidate(t *testing.T, on *lease, identity string, drain time.Duration) *candidate {
 	t.Helper()
-	r := &candidacy{lock: &lock{lease: on, identity: identity}, begun: time.Now(), leads: -1, led: -1}
+	r := &candidate{lock: &lock{lease: on, identity: identity}, begun: time.Now(), state: state{leads: -1, led: -1}}
 	e := &election{
 		lock: r.lock, times: usual, watchdog: leaderelection.NewLeaderHealthzAdaptor(expiredTolerance),
 	}
@@ -132,64 +135,59 @@ func candidate(t *testing.T, on *lease, identity string, drain time.Duration) *c
 	return r
 }
 
-func (r *candidacy) note(at *time.Duration) {
+func (r *candidate) note(at *time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*at = time.Since(r.begun)
 }
 
-// state is a copy of what is known of the replica.
-func (r *candidacy) state() (leads, led time.Duration, ended bool, err error) {
+// now returns what is known of the candidate when the bubble is idle.
+func (r *candidate) now() state {
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.leads, r.led, r.ended, r.err
+	return r.state
 }
 
-func TestLeaderGivesTheLeaseBackAfterItsLastPass(t *testing.T) {
+func TestLeaderReleasesTheLeaseAfterItsLastReconciliation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		shared := &lease{}
-		one := candidate(t, shared, "one", 3*time.Second)
-		leads, _, _, _ := one.state()
-		g.Expect(leads).To(BeZero(), "nobody else was there")
-		two := candidate(t, shared, "two", 0)
+		one := newCandidate(t, shared, "one", 3*time.Second)
+		g.Expect(one.now().leads).To(BeZero(), "the lease has no holder")
+		two := newCandidate(t, shared, "two", 0)
 		pause(time.Minute)
-		leads, _, _, _ = two.state()
-		g.Expect(leads).To(BeNumerically("<", 0), "the lease is renewed")
+		g.Expect(two.now().leads).To(BeNumerically("<", 0), "the lease is renewed")
 
 		one.stop()
 		pause(3*time.Second - 1)
-		_, led, ended, _ := one.state()
-		g.Expect(led).To(BeNumerically("<", 0))
-		g.Expect(ended).To(BeFalse(), "passes are under way")
-		leads, _, _, _ = two.state()
-		g.Expect(leads).To(BeNumerically("<", 0))
+		g.Expect(one.now().led).To(BeNumerically("<", 0))
+		g.Expect(one.now().ended).To(BeFalse(), "reconciliations are under way")
+		g.Expect(two.now().leads).To(BeNumerically("<", 0))
 		pause(1)
-		_, _, ended, err := one.state()
-		g.Expect(ended).To(BeTrue())
-		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(one.now().ended).To(BeTrue())
+		g.Expect(one.now().err).NotTo(HaveOccurred())
 
-		pause(4 * time.Second)
-		leads, _, _, _ = two.state()
-		g.Expect(leads).To(BeNumerically(">=", time.Minute+3*time.Second), "not before the other had ended")
+		// A candidate tries again after the retry period, and up to JitterFactor of it later.
+		pause(usual.retry + time.Duration(leaderelection.JitterFactor*float64(usual.retry)))
+		g.Expect(two.now().leads).To(BeNumerically(">=", time.Minute+3*time.Second), "not before the other has ended")
 	})
 }
 
-func TestCandidateLeavesAtOnce(t *testing.T) {
+func TestCandidateEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		shared := &lease{}
-		candidate(t, shared, "one", 0)
-		two := candidate(t, shared, "two", 0)
+		newCandidate(t, shared, "one", 0)
+		two := newCandidate(t, shared, "two", 0)
 		two.stop()
-		leads, _, ended, err := two.state()
-		g.Expect(ended).To(BeTrue())
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(leads).To(BeNumerically("<", 0))
-		g.Expect(shared.record.HolderIdentity).To(Equal("one"), "what it never had it does not give back")
+		after := two.now()
+		g.Expect(after.ended).To(BeTrue())
+		g.Expect(after.err).NotTo(HaveOccurred())
+		g.Expect(after.leads).To(BeNumerically("<", 0))
+		g.Expect(shared.record.HolderIdentity).To(Equal("one"), "it does not release the lease of another")
 	})
 }
 
@@ -198,42 +196,41 @@ func TestLostLeaseIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		shared := &lease{}
-		one := candidate(t, shared, "one", 0)
+		one := newCandidate(t, shared, "one", 0)
 		pause(time.Minute)
 		shared.mu.Lock()
-		shared.record.HolderIdentity = "somebody"
+		shared.record.HolderIdentity = "another"
 		shared.version++
 		shared.mu.Unlock()
 		pause(usual.renew + 3*time.Second)
-		_, led, ended, err := one.state()
-		g.Expect(led).To(BeNumerically(">", time.Minute))
-		g.Expect(ended).To(BeTrue())
-		g.Expect(err).To(MatchError(errLeaseLost))
-		g.Expect(shared.record.HolderIdentity).To(Equal("somebody"))
+		after := one.now()
+		g.Expect(after.led).To(BeNumerically(">", time.Minute))
+		g.Expect(after.ended).To(BeTrue())
+		g.Expect(after.err).To(MatchError(errLeaseLost))
+		g.Expect(shared.record.HolderIdentity).To(Equal("another"))
 	})
 }
 
-// A leader that does not reach the API server any more ends what it leads before another may lead.
-func TestLeaderWithoutConnectionEndsBeforeTheLeaseRunsOut(t *testing.T) {
+// A leader that cannot reach the API server stops its work before another replica may acquire the lease.
+func TestLeaderWithoutConnectionStopsBeforeTheLeaseExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		shared := &lease{}
-		one, two := candidate(t, shared, "one", 0), candidate(t, shared, "two", 0)
+		one, two := newCandidate(t, shared, "one", 0), newCandidate(t, shared, "two", 0)
 		pause(time.Minute)
 		one.lock.hang()
 		pause(time.Minute)
-		_, led, ended, err := one.state()
-		leads, _, _, _ := two.state()
-		g.Expect(ended).To(BeTrue())
-		g.Expect(err).To(MatchError(errLeaseLost))
-		g.Expect(leads).To(BeNumerically(">", time.Minute), "the other has taken over")
-		g.Expect(led).To(BeNumerically("<", leads), "one at a time")
+		first, second := one.now(), two.now()
+		g.Expect(first.ended).To(BeTrue())
+		g.Expect(first.err).To(MatchError(errLeaseLost))
+		g.Expect(second.leads).To(BeNumerically(">", time.Minute), "the other has acquired the lease")
+		g.Expect(first.led).To(BeNumerically("<", second.leads), "one at a time")
 	})
 }
 
-// The reason why lead releases the lease itself: with client-go's own ReleaseOnCancel, what is led goes on for
-// as long as the vain release takes.
+// The reason why lead releases the lease itself: with client-go's own ReleaseOnCancel, the work goes on for as long as the
+// release takes that fails.
 func TestReleaseOnCancelEndsTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -255,22 +252,16 @@ func TestReleaseOnCancelEndsTooLate(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		go elector.Run(t.Context())
 		synctest.Wait()
-		two := candidate(t, shared, "two", 0)
+		two := newCandidate(t, shared, "two", 0)
 		own.hang()
 		pause(time.Minute)
-		leads, _, _, _ := two.state()
+		leads := two.now().leads
 		g.Expect(leads).To(BeNumerically(">", 0))
 		g.Expect(<-led).To(BeNumerically(">", leads), "two at a time")
 	})
 }
 
-func TestLeaseNeedsANamespace(t *testing.T) {
-	t.Parallel()
-	_, err := newElection(nil, "one", operator.Options{}, nil)
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--leader-election-namespace must be given")))
-}
-
-func TestTimesThatCannotWork(t *testing.T) {
+func TestInvalidTimes(t *testing.T) {
 	t.Parallel()
 	e := &election{
 		lock:     &lock{lease: &lease{}, identity: "one"},

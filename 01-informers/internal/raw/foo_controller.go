@@ -1,9 +1,8 @@
-// Package raw is the Foo controller on client-go alone: a queue of keys that informers fill, workers that
-// take one key at a time and make a pass over it, and around them what a controller needs to run in a
-// cluster: leader election, health, metrics, and an orderly end. It does what the classic sample controller
-// does, and what that leaves out.
+// Package raw is the Foo controller on client-go alone: informers that fill a work queue with keys, workers that reconcile one
+// key at a time, and what else a controller needs in a cluster: leader election, health probes, metrics, and a graceful
+// shutdown. It does what the classic sample controller does, and what that leaves out.
 //
-// Read foo_controller.go first, which is what a pass does, then controller.go, which is when.
+// Read foo_controller.go first, then controller.go.
 package raw
 
 import (
@@ -21,11 +20,11 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// What the operator may do is the same for both implementations, and written here for both.
+// Both implementations need the same permissions.
 //
-// Reads come from the caches, which list and watch, so there is no get. Server-side apply is patch, and
-// create where the object is not there yet. The finalizers are for blockOwnerDeletion in an owner reference,
-// which the admission plugin OwnerReferencesPermissionEnforcement allows to no one else.
+// Reads come from the caches, which list and watch, so there is no get. Server-side apply is patch, and create where the
+// object is not there yet. The finalizers are for blockOwnerDeletion in an owner reference, which the admission plugin
+// OwnerReferencesPermissionEnforcement allows to no one else.
 //
 // +kubebuilder:rbac:groups=samplecontroller.example.com,resources=foos,verbs=list;watch
 // +kubebuilder:rbac:groups=samplecontroller.example.com,resources=foos/status,verbs=patch
@@ -33,13 +32,13 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// reconcile makes one pass over one Foo: it does the same whatever woke it, and it may be called at any time
-// and any number of times, for one key by one worker at a time. It returns when to come back, 0 for when an
-// event says so, or an error, after which the queue tries again.
-func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (again time.Duration, err error) {
-	// 1. Load. Deleted or on its way: the garbage collector removes what it owns. Whether the caches have seen
-	// what the last pass wrote is asked first: while this reads, they may catch up.
-	caughtUp := c.written.seen(key)
+// reconcile compares the Deployment of one Foo with its spec and corrects what differs. It does the same whatever triggered
+// it. It may be called at any time and any number of times, by one worker at a time for one key. After an error, the worker
+// adds the key again with a back-off. Without one, it adds the key again after requeueAfter, unless that is 0.
+func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (requeueAfter time.Duration, err error) {
+	// 1. Fetch. The garbage collector deletes what a deleted Foo owns. The check of the caches comes before the read: in the
+	// other order, the read could be stale although the check says that the caches are up to date.
+	upToDate := c.written.seen(key)
 	cached, err := c.fooLister.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		c.attempts.Forget(key.AsNamespacedName())
@@ -52,74 +51,88 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (again
 	if !cached.DeletionTimestamp.IsZero() {
 		return 0, nil
 	}
-	// What a cache holds, all its readers share.
-	f := cached.DeepCopy()
-
-	// 2. Let the pass be if they have not: with an older state it would write the same again.
-	if !caughtUp {
+	if !upToDate {
 		return staleRetry, nil
 	}
+	// All readers of a cache share its objects.
+	f := cached.DeepCopy()
 
-	// 3. Act, if a try is due. What fails is reported too, unless what was read is stale: then the queue tries
-	// again.
-	seen, again, err := c.act(ctx, f)
+	// 2. Act, if the next try is due. Errors are reported in the status too. A stale error is not: it means that the cache
+	// is out of date, so the status would be too.
+	acting, stop := foo.UntilReport(ctx)
+	defer stop()
+	observed, requeueAfter, err := c.act(acting, f)
 	switch {
 	case foo.NamespaceIsTerminating(err):
 		return 0, nil
 	case errors.Is(err, foo.ErrStale):
 		return 0, err
 	case err != nil:
-		seen.Refused = foo.Transient(err)
+		observed.Failure = foo.Transient(err)
 	}
 
-	// 4. Report, and requeue for what no event will announce: the next try.
-	return again, errors.Join(err, c.report(ctx, f, seen))
+	// 3. Report, and requeue if no event triggers the next try.
+	return requeueAfter, errors.Join(err, c.report(ctx, f, observed))
 }
 
-// act makes one try to bring the Deployment in line, if one is due, and returns what the pass saw and when
-// the next try is due.
-func (c *controller) act(ctx context.Context, f *v1alpha1.Foo) (foo.Facts, time.Duration, error) {
+// act tries to bring the Deployment in line with the spec, if a try is due. It returns what it observed and when the next
+// try is due.
+func (c *controller) act(ctx context.Context, f *v1alpha1.Foo) (foo.Observation, time.Duration, error) {
 	live, err := c.findDeployment(f)
 	if err != nil {
-		return foo.Facts{}, 0, err
+		return foo.Observation{}, 0, err
 	}
-	foreign := live != nil && !metav1.IsControlledBy(live, f)
-	if foreign {
+	notOwned := live != nil && !metav1.IsControlledBy(live, f)
+	if notOwned {
 		live = nil
 	}
-
-	switch verdict := c.attempts.Of(f); {
-	// Given up: what was reported still holds, whatever the world is like by now.
-	case verdict.GaveUp:
-		return foo.Facts{Deployment: live, Refused: verdict.Refused, GaveUp: true}, 0, nil
-	// Somebody else's. Its next event wakes the Foo.
-	case foreign:
-		return foo.Facts{Refused: foo.NameConflict(f.Spec.DeploymentName)}, 0, nil
-	// Refused, and the next try is not due: something else woke the Foo.
-	case !verdict.MayTry():
-		return foo.Facts{Deployment: live, Refused: verdict.Refused}, verdict.Wait, nil
+	if live == nil {
+		c.attempts.NoteMissing(f)
 	}
 
-	deployment, err := c.bringInLine(ctx, f, live)
-	refused := foo.AsRefusal(err)
+	switch retry := c.attempts.Of(f); {
+	case retry.Exhausted:
+		return c.rejected(f, live, retry)
+	// The Deployment's own events trigger the next try.
+	case notOwned:
+		return foo.Observation{Failure: foo.NameConflict(f.Spec.DeploymentName)}, 0, nil
+	case !retry.Due():
+		return c.rejected(f, live, retry)
+	}
+
+	deployment, err := c.ensureDeployment(ctx, f, live)
+	failure := foo.AsRejected(err)
 	switch {
-	case foo.IsNameConflict(refused):
-		return foo.Facts{Refused: refused}, 0, nil
-	case refused != nil:
-		verdict := c.attempts.Refuse(f, refused)
-		return foo.Facts{Deployment: deployment, Refused: refused, GaveUp: verdict.GaveUp}, verdict.Wait, nil
+	case foo.IsNameConflict(failure):
+		return foo.Observation{Failure: failure}, foo.UnseenRetry, nil
+	case failure != nil:
+		return c.rejected(f, deployment, c.attempts.NoteRejected(f, failure))
 	case err != nil:
-		return foo.Facts{Deployment: deployment}, 0, err
+		return foo.Observation{Deployment: deployment}, 0, err
 	}
 	c.attempts.Forget(keyOf(f).AsNamespacedName())
-	return foo.Facts{Deployment: deployment}, 0, nil
+	return foo.Observation{Deployment: deployment}, 0, nil
 }
 
-// bringInLine applies the Deployment of the spec and then, so that the Foo is never without one, deletes
-// those of earlier specs.
-func (c *controller) bringInLine(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
-	deployment, err := c.apply(ctx, f, live)
+// rejected returns what is reported after a rejected try, and when the next one is due. The rejection is not reported if the
+// Deployment is as desired nevertheless, because another writer has changed it back.
+func (c *controller) rejected(f *v1alpha1.Foo, live *appsv1.Deployment, retry foo.Retry) (foo.Observation, time.Duration, error) {
+	others, err := c.findOthers(f)
 	if err != nil {
+		return foo.Observation{}, 0, err
+	}
+	if len(others) == 0 && foo.IsAsDesired(live, foo.Deployment(f, c.image)) {
+		c.attempts.NoteAsDesired(f)
+		return foo.Observation{Deployment: live}, retry.Wait, nil
+	}
+	return foo.Observation{Deployment: live, Failure: retry.Failure, Exhausted: retry.Exhausted}, retry.Wait, nil
+}
+
+// ensureDeployment applies the Deployment of the spec. Then it deletes those of earlier specs, so that the Foo always has
+// one. A Deployment that is being deleted does not count.
+func (c *controller) ensureDeployment(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
+	deployment, err := c.apply(ctx, f, live)
+	if err != nil || !deployment.DeletionTimestamp.IsZero() {
 		return deployment, err
 	}
 	return deployment, c.deleteOthers(ctx, f)

@@ -9,11 +9,10 @@ import (
 )
 
 const (
-	// ownerIndex finds the Deployments that an object controls, by that object's uid.
+	// ownerIndex finds the Deployments that an object is the controller of, by that object's uid.
 	ownerIndex = "controller-uid"
-
-	// wantedIndex finds the Foos that want a Deployment, by its namespace and name.
-	wantedIndex = "deploymentName"
+	// deploymentNameIndex finds the Foos whose spec names a Deployment, by its namespace and name.
+	deploymentNameIndex = "deploymentName"
 )
 
 func indexOwner(deployment *appsv1.Deployment) ([]string, error) {
@@ -23,7 +22,7 @@ func indexOwner(deployment *appsv1.Deployment) ([]string, error) {
 	return nil, nil
 }
 
-func indexWanted(f *v1alpha1.Foo) ([]string, error) {
+func indexDeploymentName(f *v1alpha1.Foo) ([]string, error) {
 	return []string{cache.NewObjectName(f.Namespace, f.Spec.DeploymentName).String()}, nil
 }
 

@@ -22,13 +22,13 @@ type factories struct {
 	other informers.SharedInformerFactory
 }
 
-// newFactories makes them. A resync, which would hand every object to the handlers again from time to time, is
-// off: it tells nothing new of the world, and hides that a handler misses something.
+// newFactories returns factories without a resync, which would deliver every object to the handlers again from time to time:
+// it delivers nothing new, and hides that a handler misses something.
 func newFactories(ctx context.Context, apiServer *clients) factories {
 	cache.SetInformerMetricsProvider(informerMetrics{})
 	name, err := cache.NewInformerName(foo.FieldOwner)
 	if err != nil {
-		// Another run in the same process has it, as in tests: these informers go without metrics.
+		// Another run in the same process has the name, as in tests. These informers have no metrics.
 		klog.FromContext(ctx).Info("No metrics of informers", "reason", err)
 	}
 	return factories{
@@ -38,7 +38,7 @@ func newFactories(ctx context.Context, apiServer *clients) factories {
 	}
 }
 
-// start starts the informers that were asked for; they run until ctx ends.
+// start starts the informers that watch has requested. They run until ctx ends.
 func (f factories) start(ctx context.Context) {
 	f.foos.StartWithContext(ctx)
 	f.other.StartWithContext(ctx)
@@ -50,8 +50,8 @@ func (f factories) shutdown() {
 	f.other.Shutdown()
 }
 
-// watch has the controller's caches filled, and its queue by what changes in them. Nothing runs before the
-// factories are started.
+// watch sets up the informers that fill the controller's caches, and the handlers that fill its queue. Nothing runs before
+// the factories are started.
 func (c *controller) watch(f factories, logger klog.Logger) error {
 	foos := f.foos.Foo().V1alpha1().Foos()
 	deployments := f.other.Apps().V1().Deployments()
@@ -60,8 +60,8 @@ func (c *controller) watch(f factories, logger klog.Logger) error {
 	c.deploymentLister, c.deploymentIndexer = deployments.Lister(), deploymentInformer.GetTypedIndexer()
 	c.written = newWritten(c.fooIndexer, c.deploymentIndexer, c.clock)
 
-	// An index has to be there before the first object is.
-	if err := fooInformer.AddTypedIndexers(informersv1alpha1.FooIndexers{wantedIndex: indexWanted}); err != nil {
+	// An index must exist before the first object is in the cache.
+	if err := fooInformer.AddTypedIndexers(informersv1alpha1.FooIndexers{deploymentNameIndex: indexDeploymentName}); err != nil {
 		return fmt.Errorf("indexing Foos: %w", err)
 	}
 	if err := deploymentInformer.AddTypedIndexers(appsinformers.DeploymentIndexers{ownerIndex: indexOwner}); err != nil {
@@ -69,11 +69,11 @@ func (c *controller) watch(f factories, logger klog.Logger) error {
 	}
 	fooHandler, err := fooInformer.AddTypedEventHandler(c.fooHandler(), cache.HandlerOptions{Logger: &logger})
 	if err != nil {
-		return fmt.Errorf("listening to Foos: %w", err)
+		return fmt.Errorf("adding a handler for Foos: %w", err)
 	}
 	deploymentHandler, err := deploymentInformer.AddTypedEventHandler(c.deploymentHandler(), cache.HandlerOptions{Logger: &logger})
 	if err != nil {
-		return fmt.Errorf("listening to Deployments: %w", err)
+		return fmt.Errorf("adding a handler for Deployments: %w", err)
 	}
 	c.synced = []cache.DoneChecker{
 		fooInformer.HasSyncedChecker(), fooHandler.HasSyncedChecker(),
@@ -82,8 +82,8 @@ func (c *controller) watch(f factories, logger klog.Logger) error {
 	return nil
 }
 
-// fooHandler wakes a Foo that changed, whatever it is that changed: also the status that the controller has
-// just written, as a pass that waits for the cache to see it is woken by it.
+// fooHandler enqueues a Foo that changed, also if only its status did: a reconciliation may wait until the cache has the status
+// that the controller has just written.
 func (c *controller) fooHandler() informersv1alpha1.FooHandlerFuncs {
 	return informersv1alpha1.FooHandlerFuncs{
 		AddFunc: func(f *v1alpha1.Foo) { c.queue.Add(keyOf(f)) },
@@ -96,43 +96,43 @@ func (c *controller) fooHandler() informersv1alpha1.FooHandlerFuncs {
 	}
 }
 
-// deploymentHandler wakes whom a Deployment may matter to: the Foo that controls it, and every Foo that wants
-// its name. After an update that is also the Foo that controlled it before.
+// deploymentHandler enqueues the Foo that is the controller of a Deployment, and every Foo whose spec has its name. After an
+// update it also enqueues the Foo that was the controller before.
 func (c *controller) deploymentHandler() appsinformers.DeploymentHandlerFuncs {
 	return appsinformers.DeploymentHandlerFuncs{
 		AddFunc: func(deployment *appsv1.Deployment) {
-			c.wakeOwner(deployment)
-			c.wakeWanting(cache.MetaObjectToName(deployment))
+			c.enqueueOwner(deployment)
+			c.enqueueByName(cache.MetaObjectToName(deployment))
 		},
 		UpdateFunc: func(before, after *appsv1.Deployment) {
-			// A new list after a broken watch comes as updates, most of which change nothing.
+			// A new list after a broken watch is delivered as updates, most of which change nothing.
 			if before.ResourceVersion == after.ResourceVersion {
 				return
 			}
-			c.wakeOwner(before)
-			c.wakeOwner(after)
-			c.wakeWanting(cache.MetaObjectToName(after))
+			c.enqueueOwner(before)
+			c.enqueueOwner(after)
+			c.enqueueByName(cache.MetaObjectToName(after))
 		},
 		DeleteFunc: func(deployment appsinformers.DeletedDeployment) {
-			// What a broken watch missed is known by its name only, or by an older state.
+			// Of a deletion that a broken watch missed, only the name or an older state is known.
 			if deployment.OptionalObj != nil {
-				c.wakeOwner(deployment.OptionalObj)
+				c.enqueueOwner(deployment.OptionalObj)
 			}
-			c.wakeWanting(deployment.GetObjectName())
+			c.enqueueByName(deployment.GetObjectName())
 		},
 	}
 }
 
-func (c *controller) wakeOwner(deployment *appsv1.Deployment) {
+func (c *controller) enqueueOwner(deployment *appsv1.Deployment) {
 	if owner := foo.OwnerOf(deployment); owner != nil {
 		c.queue.Add(cache.NewObjectName(deployment.Namespace, owner.Name))
 	}
 }
 
-func (c *controller) wakeWanting(deployment cache.ObjectName) {
-	foos, err := c.fooIndexer.ByTypedIndex(wantedIndex, deployment.String())
+func (c *controller) enqueueByName(deployment cache.ObjectName) {
+	foos, err := c.fooIndexer.ByTypedIndex(deploymentNameIndex, deployment.String())
 	if err != nil {
-		// The one error there is: no index of that name.
+		// The only error: there is no index of that name.
 		panic(err)
 	}
 	for _, f := range foos {

@@ -19,7 +19,7 @@ import (
 	versionedfake "example.com/workbook/01-informers/internal/generated/clientset/versioned/fake"
 )
 
-// watching is a controller that watches clientsets without a server, in a synctest bubble, and works on nothing.
+// watching is a controller without workers that watches clientsets without a server, in a synctest bubble.
 type watching struct {
 	*WithT
 	*controller
@@ -32,7 +32,7 @@ func watch(t *testing.T, q queue, deployments []*appsv1.Deployment, foos ...*v1a
 	t.Cleanup(q.ShutDown)
 	w := &watching{WithT: NewWithT(t), clients: &clients{
 		kubernetes: fake.NewClientset(),
-		// Not NewClientset: its tracking of field owners knows no kind of a CRD.
+		// Not NewClientset: its tracking of field owners lacks the kinds of CRDs.
 		foos: versionedfake.NewSimpleClientset(),
 	}}
 	for _, f := range foos {
@@ -56,8 +56,8 @@ func watch(t *testing.T, q queue, deployments []*appsv1.Deployment, foos ...*v1a
 	return w
 }
 
-// woken returns the names of the keys in the queue, and takes them out.
-func (w *watching) woken() []string {
+// enqueued returns the names of the keys in the queue, and removes them.
+func (w *watching) enqueued() []string {
 	synctest.Wait()
 	names := []string{}
 	for range w.queue.Len() {
@@ -69,16 +69,16 @@ func (w *watching) woken() []string {
 	return names
 }
 
-// aDeployment has the Foo as its controller, if it is given one.
+// aDeployment has the Foo as its controller, unless that is nil.
 func aDeployment(name string, owner *v1alpha1.Foo) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "space", ResourceVersion: "1"}}
 	if owner != nil {
-		deployment.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("Foo"))}
+		deployment.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.SchemeGroupVersion.WithKind("Foo"))}
 	}
 	return deployment
 }
 
-// slowQueue holds up every handler until it is opened.
+// slowQueue blocks every handler until it is opened.
 type slowQueue struct {
 	queue
 	opened chan struct{}
@@ -89,132 +89,132 @@ func (q slowQueue) Add(key cache.ObjectName) {
 	q.queue.Add(key)
 }
 
-// The sync of a cache is not that of its handlers: here the caches are full and the queue is empty.
-func TestSyncIsAwaitedUpToTheHandlers(t *testing.T) {
+// A cache is synced before its handlers: here the caches are full and the queue is empty.
+func TestWaitForSyncIncludesTheHandlers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		held := slowQueue{newQueue(), make(chan struct{})}
-		w := watch(t, held, nil, aFoo("one", "a"), aFoo("two", "b"), aFoo("three", "c"))
+		blocked := slowQueue{newQueue(), make(chan struct{})}
+		w := watch(t, blocked, nil, aFoo("one", "a"), aFoo("two", "b"), aFoo("three", "c"))
 		synced := make(chan bool, 1)
 		go func() { synced <- w.waitForSync(t.Context()) }()
 		synctest.Wait()
 		w.Expect(w.fooIndexer.ListKeys()).To(HaveLen(3))
 		w.Expect(w.queue.Len()).To(BeZero())
 		w.Expect(synced).NotTo(Receive())
-		w.Expect(slices.ContainsFunc(w.synced, cache.IsDone)).To(BeTrue(), "the caches say they are synced")
+		w.Expect(slices.ContainsFunc(w.synced, cache.IsDone)).To(BeTrue(), "the caches are synced")
 
-		close(held.opened)
+		close(blocked.opened)
 		synctest.Wait()
 		w.Expect(synced).To(Receive(BeTrue()))
-		w.Expect(w.woken()).To(Equal([]string{"one", "three", "two"}))
+		w.Expect(w.enqueued()).To(Equal([]string{"one", "three", "two"}))
 	})
 }
 
 func TestWaitForSyncEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		held := slowQueue{newQueue(), make(chan struct{})}
-		w := watch(t, held, nil, aFoo("one", "a"))
+		blocked := slowQueue{newQueue(), make(chan struct{})}
+		w := watch(t, blocked, nil, aFoo("one", "a"))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		w.Expect(w.waitForSync(ctx)).To(BeFalse())
-		close(held.opened)
+		close(blocked.opened)
 	})
 }
 
-func TestFooWakesItself(t *testing.T) {
+func TestFooIsEnqueuedByItsEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, newQueue(), nil, aFoo("one", "a"))
-		w.Expect(w.woken()).To(Equal([]string{"one"}), "what was there at the start")
+		w.Expect(w.enqueued()).To(Equal([]string{"one"}), "it exists at the start")
 		foos := w.clients.foos.FooV1alpha1().Foos("space")
 
 		_, err := foos.Create(t.Context(), aFoo("two", "b"), metav1.CreateOptions{})
 		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.woken()).To(Equal([]string{"two"}))
+		w.Expect(w.enqueued()).To(Equal([]string{"two"}))
 
 		changed := aFoo("one", "a")
 		changed.ResourceVersion = "2"
 		_, err = foos.UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
 		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.woken()).To(Equal([]string{"one"}), "also for a status: a pass may wait for the cache to see it")
+		w.Expect(w.enqueued()).To(Equal([]string{"one"}), "also by a status: a reconciliation may wait until the cache has it")
 
 		w.Expect(foos.Delete(t.Context(), "one", metav1.DeleteOptions{})).To(Succeed())
-		w.Expect(w.woken()).To(Equal([]string{"one"}), "what is kept of it can go")
+		w.Expect(w.enqueued()).To(Equal([]string{"one"}), "so that its records are dropped")
 	})
 }
 
-func TestDeploymentWakesItsOwnerAndWhoWantsItsName(t *testing.T) {
+func TestDeploymentEnqueuesItsOwnerAndTheFoosThatNameIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		owner, wants, other := aFoo("owner", "a"), aFoo("wants", "shared"), aFoo("other", "c")
+		owner, naming, other := aFoo("owner", "a"), aFoo("naming", "shared"), aFoo("other", "c")
 		elsewhere := aFoo("elsewhere", "shared")
-		w := watch(t, newQueue(), nil, owner, wants, other)
+		w := watch(t, newQueue(), nil, owner, naming, other)
 		elsewhere.Namespace = "another"
 		_, err := w.clients.foos.FooV1alpha1().Foos("another").Create(t.Context(), elsewhere, metav1.CreateOptions{})
 		w.Expect(err).NotTo(HaveOccurred())
-		w.woken()
+		w.enqueued()
 		deployments := w.clients.kubernetes.AppsV1().Deployments("space")
 
 		_, err = deployments.Create(t.Context(), aDeployment("shared", owner), metav1.CreateOptions{})
 		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.woken()).To(Equal([]string{"owner", "wants"}))
+		w.Expect(w.enqueued()).To(Equal([]string{"naming", "owner"}))
 
 		orphan := aDeployment("shared", nil)
 		orphan.ResourceVersion = "2"
 		_, err = deployments.Update(t.Context(), orphan, metav1.UpdateOptions{})
 		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.woken()).To(Equal([]string{"owner", "wants"}), "also the one that was its owner")
+		w.Expect(w.enqueued()).To(Equal([]string{"naming", "owner"}), "also the one that was its owner before")
 
 		w.Expect(deployments.Delete(t.Context(), "shared", metav1.DeleteOptions{})).To(Succeed())
-		w.Expect(w.woken()).To(Equal([]string{"wants"}), "the name is free")
+		w.Expect(w.enqueued()).To(Equal([]string{"naming"}), "the name is free")
 
-		_, err = deployments.Create(t.Context(), aDeployment("nobodys", nil), metav1.CreateOptions{})
+		_, err = deployments.Create(t.Context(), aDeployment("unrelated", nil), metav1.CreateOptions{})
 		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.woken()).To(BeEmpty())
+		w.Expect(w.enqueued()).To(BeEmpty())
 	})
 }
 
-// A new list after a broken watch hands every object to the handlers, and tells of a deletion that was missed by
-// a key, with what the cache had, or nothing at all.
+// A new list after a broken watch delivers every object to the handlers. It delivers a deletion that was missed with the key
+// and the object of the cache, or with the key only.
 func TestHandlersAfterABrokenWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		owner, wants := aFoo("owner", "a"), aFoo("wants", "shared")
-		w := watch(t, newQueue(), nil, owner, wants)
-		w.woken()
+		owner, naming := aFoo("owner", "a"), aFoo("naming", "shared")
+		w := watch(t, newQueue(), nil, owner, naming)
+		w.enqueued()
 		deployment := aDeployment("shared", owner)
 		w.fooHandler().OnUpdate(owner, owner.DeepCopy())
 		w.deploymentHandler().OnUpdate(deployment, deployment.DeepCopy())
-		w.Expect(w.woken()).To(BeEmpty(), "nothing changed")
+		w.Expect(w.enqueued()).To(BeEmpty(), "nothing changed")
 
 		missed := &cache.DeletedFinalStateUnknown{Key: "space/shared", Obj: deployment}
 		w.deploymentHandler().OnDelete(cache.DeletedObject[*appsv1.Deployment]{OptionalObj: deployment, FinalStateUnknown: missed})
-		w.Expect(w.woken()).To(Equal([]string{"owner", "wants"}))
+		w.Expect(w.enqueued()).To(Equal([]string{"naming", "owner"}))
 		missed.Obj = nil
 		w.deploymentHandler().OnDelete(cache.DeletedObject[*appsv1.Deployment]{FinalStateUnknown: missed})
-		w.Expect(w.woken()).To(Equal([]string{"wants"}))
+		w.Expect(w.enqueued()).To(Equal([]string{"naming"}))
 		w.fooHandler().OnDelete(cache.DeletedObject[*v1alpha1.Foo]{
 			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: "space/gone"},
 		})
-		w.Expect(w.woken()).To(Equal([]string{"gone"}))
+		w.Expect(w.enqueued()).To(Equal([]string{"gone"}))
 	})
 }
 
-func TestForeignDeploymentsAreReducedInTheCache(t *testing.T) {
+func TestDeploymentsNotOwnedAreReducedInTheCache(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		foreign := aDeployment("foreign", nil)
-		foreign.Spec.Replicas = new(int32(3))
-		w := watch(t, newQueue(), []*appsv1.Deployment{foreign})
+		other := aDeployment("other", nil)
+		other.Spec.Replicas = new(int32(3))
+		w := watch(t, newQueue(), []*appsv1.Deployment{other})
 		synctest.Wait()
-		cached, err := w.deploymentLister.Deployments("space").Get("foreign")
+		cached, err := w.deploymentLister.Deployments("space").Get("other")
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(cached.Spec.Replicas).To(BeNil())
 	})
 }
 
-// Of two runs in one process the second goes without metrics of its informers, and otherwise as well.
+// Of two runs in one process the second has no metrics of its informers, and works all the same.
 func TestNameOfInformersIsTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

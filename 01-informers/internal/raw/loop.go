@@ -18,11 +18,11 @@ const (
 	// queueName is the label of the queue's metrics. A queue without a name has none.
 	queueName = "foo"
 
-	// passTimeout is the longest that one pass may take: a request that hangs must not hold a worker.
-	passTimeout = time.Minute
+	// reconcileTimeout bounds one reconciliation: a request that hangs must not keep a worker busy.
+	reconcileTimeout = time.Minute
 
-	// drainTimeout is the longest that passes under way may take after the controller was told to end. With
-	// the other parts of an end it has to fit into the pod's terminationGracePeriodSeconds.
+	// drainTimeout bounds the reconciliations under way when the controller is stopped. The whole shutdown has to fit into
+	// the pod's terminationGracePeriodSeconds.
 	drainTimeout = 5 * time.Second
 )
 
@@ -31,86 +31,84 @@ type queue = workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
 func newQueue() queue {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		// No wait is longer than a user's patience: that of DefaultTypedControllerRateLimiter grows to a
-		// quarter of an hour, and its other half, a bucket of 10 a second, is there to spare the API server,
-		// which has a fairness of its own.
+		// No retry is further away than a user's patience: with DefaultTypedControllerRateLimiter it grows to a quarter of an
+		// hour. Its other half, a bucket of 10 a second, spares the API server, which has API Priority and Fairness.
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](foo.FirstRetry, foo.LongestRetry),
-		// The provider is given and not left to workqueue.SetProvider: see metrics.go.
+		// The provider is set here, and not by workqueue.SetProvider: see metrics.go.
 		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queueName, MetricsProvider: queueMetrics{}},
 	)
 }
 
-// loop has workers take keys from the queue and make a pass over each.
+// loop has workers that take keys from the queue and reconcile them.
 type loop struct {
 	queue queue
-	// reconcile makes one pass. It returns when to come back, 0 for when an event says so.
-	reconcile func(ctx context.Context, key cache.ObjectName) (again time.Duration, err error)
+	// reconcile is controller.reconcile.
+	reconcile func(ctx context.Context, key cache.ObjectName) (requeueAfter time.Duration, err error)
 }
 
-// run works on Foos until ctx or leading ends. After ctx no new pass begins, and those under way may go on for
-// drainTimeout. After leading they are cut short at once: another replica is about to begin. It returns
-// when no pass is under way any more.
+// run reconciles Foos until ctx or leading ends. When ctx ends, no reconciliation begins, and those under way may take
+// drainTimeout. When leading ends, they are canceled at once, because another replica is about to begin. It returns when no
+// reconciliation is under way.
 func (l *loop) run(ctx, leading context.Context, workers int) {
-	passes, cut := context.WithCancel(leading)
-	defer cut()
+	working, cancel := context.WithCancel(leading)
+	defer cancel()
 	accepting, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(leading, stop)()
 
 	var group sync.WaitGroup
 	for range workers {
-		group.Go(func() { l.work(accepting, passes) })
+		group.Go(func() { l.runWorker(accepting, working) })
 	}
 	<-accepting.Done()
 	l.queue.ShutDown()
-	bound := time.AfterFunc(drainTimeout, cut)
-	defer bound.Stop()
+	drained := time.AfterFunc(drainTimeout, cancel)
+	defer drained.Stop()
 	group.Wait()
 }
 
-// work takes keys from the queue until it is shut down. A queue that is shut down still hands out what is in
-// it (ShutDown in util/workqueue/queue.go says so): those keys are put away, as the next leader finds all of
-// them by its own informers.
-func (l *loop) work(accepting, passes context.Context) {
+// runWorker takes keys from the queue until it is shut down. A queue that is shut down still returns the keys in it (ShutDown
+// in util/workqueue/queue.go). They are dropped, because the next leader gets all keys from its own informers.
+func (l *loop) runWorker(accepting, working context.Context) {
 	for {
 		key, shutDown := l.queue.Get()
 		if shutDown {
 			return
 		}
-		if accepting.Err() == nil && passes.Err() == nil {
-			l.pass(passes, key)
+		if accepting.Err() == nil && working.Err() == nil {
+			l.processKey(working, key)
 		}
 		// Until Done, no other worker gets the key, and an event for it waits.
 		l.queue.Done(key)
 	}
 }
 
-// pass makes one pass and decides when there will be another without an event.
-func (l *loop) pass(passes context.Context, key cache.ObjectName) {
-	ctx, cancel := context.WithTimeout(passes, passTimeout)
+// processKey reconciles one key, and decides when it is reconciled again without an event.
+func (l *loop) processKey(working context.Context, key cache.ObjectName) {
+	ctx, cancel := context.WithTimeout(working, reconcileTimeout)
 	defer cancel()
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
 	ctx = klog.NewContext(ctx, logger)
 
-	again, err := l.recovering(ctx, key)
-	if passes.Err() != nil {
-		logger.Info("The pass was cut short", "err", err)
+	requeueAfter, err := l.recovering(ctx, key)
+	if working.Err() != nil {
+		logger.Info("The reconciliation was canceled", "err", err)
 		return
 	}
 	if err != nil {
-		logger.Error(err, "The pass failed and will be tried again", "failures", l.queue.NumRequeues(key)+1)
+		logger.Error(err, "The reconciliation failed and will be tried again", "failures", l.queue.NumRequeues(key)+1)
 		l.queue.AddRateLimited(key)
 		return
 	}
-	// The rate limiter forgets how often the key failed; it has nothing to do with Done.
+	// Forget resets the back-off of the key. The queue still needs Done.
 	l.queue.Forget(key)
-	if again > 0 {
-		l.queue.AddAfter(key, again)
+	if requeueAfter > 0 {
+		l.queue.AddAfter(key, requeueAfter)
 	}
 }
 
-// recovering makes an error of a panic, so that one Foo cannot keep the controller from all others.
-func (l *loop) recovering(ctx context.Context, key cache.ObjectName) (again time.Duration, err error) {
+// recovering turns a panic into an error, so that one Foo does not stop the reconciliation of all others.
+func (l *loop) recovering(ctx context.Context, key cache.ObjectName) (requeueAfter time.Duration, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("a panic: %v\n%s", r, debug.Stack())

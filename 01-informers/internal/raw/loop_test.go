@@ -15,24 +15,24 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// line is a loop at work, in the time of a synctest bubble.
-type line struct {
+// runningLoop is a loop at work, in a synctest bubble.
+type runningLoop struct {
 	*WithT
 	queue queue
 	begun time.Time
 	// stop ends ctx, lose ends leading.
 	stop, lose context.CancelFunc
 
-	mu     sync.Mutex
-	passes []string
+	mu         sync.Mutex
+	reconciled []string
 	// ended is when run returned, since begun; -1 before.
 	ended time.Duration
 }
 
-// start runs a loop with some workers. reconcile is told how many passes over the key there were before.
-func start(t *testing.T, workers int, reconcile func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error)) *line {
+// start runs a loop. reconcile gets the number of earlier reconciliations of the key.
+func start(t *testing.T, workers int, reconcile func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error)) *runningLoop {
 	t.Helper()
-	l := &line{WithT: NewWithT(t), queue: newQueue(), begun: time.Now(), ended: -1}
+	l := &runningLoop{WithT: NewWithT(t), queue: newQueue(), begun: time.Now(), ended: -1}
 	var ctx, leading context.Context
 	ctx, l.stop = context.WithCancel(t.Context())
 	leading, l.lose = context.WithCancel(t.Context())
@@ -43,7 +43,7 @@ func start(t *testing.T, workers int, reconcile func(ctx context.Context, key ca
 		l.mu.Lock()
 		before := counts[key]
 		counts[key]++
-		l.passes = append(l.passes, key.Name)
+		l.reconciled = append(l.reconciled, key.Name)
 		l.mu.Unlock()
 		return reconcile(ctx, key, before)
 	}}
@@ -56,7 +56,7 @@ func start(t *testing.T, workers int, reconcile func(ctx context.Context, key ca
 	return l
 }
 
-func (l *line) add(names ...string) {
+func (l *runningLoop) add(names ...string) {
 	for _, name := range names {
 		l.queue.Add(cache.NewObjectName("space", name))
 	}
@@ -64,62 +64,62 @@ func (l *line) add(names ...string) {
 }
 
 // end stops the loop and waits for it.
-func (l *line) end() {
+func (l *runningLoop) end() {
 	l.stop()
 	synctest.Wait()
 	l.expectEnded()
 }
 
-func (l *line) done() []string {
+func (l *runningLoop) done() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.passes)
+	return slices.Clone(l.reconciled)
 }
 
-func (l *line) expectEnded() {
+func (l *runningLoop) expectEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.Expect(l.ended).To(BeNumerically(">=", 0), "run has returned")
 }
 
-func (l *line) expectRunning() {
+func (l *runningLoop) expectRunning() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.Expect(l.ended).To(BeNumerically("<", 0), "run has not returned")
 }
 
-// slow takes a second, whatever becomes of its context.
+// slow takes a second, also if its context ends.
 func slow(context.Context, cache.ObjectName, int) (time.Duration, error) {
 	pause(time.Second)
 	return 0, nil
 }
 
-// stuck goes on until its context ends.
+// stuck returns when its context ends.
 func stuck(ctx context.Context, _ cache.ObjectName, _ int) (time.Duration, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
 }
 
-func TestOneKeyIsNotWorkedOnTwiceAtOnce(t *testing.T) {
+func TestOneKeyIsNotReconciledTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := start(t, 4, slow)
 		l.add("one")
 		l.add("one", "one", "two")
-		l.Expect(l.done()).To(Equal([]string{"one", "two"}), "two has a worker, the second one waits")
+		l.Expect(l.done()).To(Equal([]string{"one", "two"}), "two has a worker, the second one waits in the queue")
 		pause(time.Second)
 		synctest.Wait()
-		l.Expect(l.done()).To(Equal([]string{"one", "two", "one"}), "what came during a pass makes one more")
+		l.Expect(l.done()).To(Equal([]string{"one", "two", "one"}), "events during a reconciliation trigger one more")
 		pause(time.Second)
 		l.end()
 	})
 }
 
-func TestFailedPassIsTriedAgainWithBackOff(t *testing.T) {
+func TestFailedReconciliationIsTriedAgainWithBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var times []time.Duration
-		var l *line
+		var l *runningLoop
 		l = start(t, 1, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
 			times = append(times, time.Since(l.begun))
 			if before < 4 {
@@ -132,12 +132,12 @@ func TestFailedPassIsTriedAgainWithBackOff(t *testing.T) {
 		synctest.Wait()
 		first := foo.FirstRetry
 		l.Expect(times).To(Equal([]time.Duration{0, first, 3 * first, 7 * first, 15 * first}))
-		l.Expect(l.queue.NumRequeues(cache.NewObjectName("space", "one"))).To(BeZero(), "success is forgotten")
+		l.Expect(l.queue.NumRequeues(cache.NewObjectName("space", "one"))).To(BeZero(), "after success the failures are forgotten")
 		l.end()
 	})
 }
 
-func TestPassComesBackWhenItSays(t *testing.T) {
+func TestKeyIsRequeuedAfterTheTimeReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := start(t, 1, func(_ context.Context, _ cache.ObjectName, before int) (time.Duration, error) {
@@ -156,7 +156,7 @@ func TestPassComesBackWhenItSays(t *testing.T) {
 	})
 }
 
-func TestPanicStopsNothing(t *testing.T) {
+func TestPanicDoesNotStopTheWorker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := start(t, 1, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
@@ -173,7 +173,7 @@ func TestPanicStopsNothing(t *testing.T) {
 	})
 }
 
-func TestPassIsBounded(t *testing.T) {
+func TestReconciliationIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := start(t, 1, func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error) {
@@ -183,7 +183,7 @@ func TestPassIsBounded(t *testing.T) {
 			return 0, nil
 		})
 		l.add("hanging", "waiting")
-		pause(passTimeout - 1)
+		pause(reconcileTimeout - 1)
 		l.Expect(l.done()).To(Equal([]string{"hanging"}))
 		pause(time.Second)
 		synctest.Wait()
@@ -192,7 +192,7 @@ func TestPassIsBounded(t *testing.T) {
 	})
 }
 
-func TestDrainEndsPassesUnderWayAndBeginsNone(t *testing.T) {
+func TestDrainWaitsForReconciliationsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := start(t, 2, slow)
@@ -219,11 +219,11 @@ func TestDrainIsBounded(t *testing.T) {
 		pause(1)
 		synctest.Wait()
 		l.expectEnded()
-		l.Expect(l.done()).To(HaveLen(1), "what was cut short is not tried again")
+		l.Expect(l.done()).To(HaveLen(1), "a canceled reconciliation is not tried again")
 	})
 }
 
-func TestLostLeaseCutsPassesShort(t *testing.T) {
+func TestLostLeaseCancelsReconciliations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := start(t, 1, stuck)
@@ -236,15 +236,15 @@ func TestLostLeaseCutsPassesShort(t *testing.T) {
 	})
 }
 
-func TestNoPassBeginsAfterTheEnd(t *testing.T) {
+func TestNoReconciliationBeginsAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &line{WithT: NewWithT(t), queue: newQueue()}
+		l := &runningLoop{WithT: NewWithT(t), queue: newQueue()}
 		l.queue.Add(cache.NewObjectName("space", "one"))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		(&loop{queue: l.queue, reconcile: func(context.Context, cache.ObjectName) (time.Duration, error) {
-			t.Error("a pass began")
+			t.Error("a reconciliation began")
 			return 0, nil
 		}}).run(ctx, t.Context(), 3)
 	})

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// measuredNow returns one metric of the registry, by its name and labels; nil if there is none.
-func measuredNow(t *testing.T, name string, labels map[string]string) *dto.Metric {
+// metricOf returns one metric of the registry, by its name and labels; nil if there is none.
+func metricOf(t *testing.T, name string, labels map[string]string) *dto.Metric {
 	t.Helper()
 	families, err := registry.Gather()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -35,7 +35,7 @@ func measuredNow(t *testing.T, name string, labels map[string]string) *dto.Metri
 	return nil
 }
 
-// A queue without a name, or with a provider that came too late, has no metrics, and nothing says so.
+// A queue without a name, or with a provider that was set too late, has no metrics, and no error.
 func TestQueueIsMeasured(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -47,13 +47,13 @@ func TestQueueIsMeasured(t *testing.T) {
 	q.Done(key)
 	labels := map[string]string{"name": queueName}
 	for _, name := range []string{"workqueue_depth", "workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds"} {
-		g.Expect(measuredNow(t, name, labels).GetGauge()).NotTo(BeNil(), name)
+		g.Expect(metricOf(t, name, labels).GetGauge()).NotTo(BeNil(), name)
 	}
 	for _, name := range []string{"workqueue_adds_total", "workqueue_retries_total"} {
-		g.Expect(measuredNow(t, name, labels).GetCounter().GetValue()).To(BeNumerically(">=", 1), name)
+		g.Expect(metricOf(t, name, labels).GetCounter().GetValue()).To(BeNumerically(">=", 1), name)
 	}
 	for _, name := range []string{"workqueue_queue_duration_seconds", "workqueue_work_duration_seconds"} {
-		g.Expect(measuredNow(t, name, labels).GetHistogram().GetSampleCount()).To(BeNumerically(">=", 1), name)
+		g.Expect(metricOf(t, name, labels).GetHistogram().GetSampleCount()).To(BeNumerically(">=", 1), name)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestInformerIsMeasuredWhileItHasItsName(t *testing.T) {
 	id := name.WithResource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"})
 	labels := map[string]string{"name": "TestInformerIsMeasured", "group": "apps", "version": "v1", "resource": "deployments"}
 	observed := func() uint64 {
-		return measuredNow(t, "informer_processing_latency_seconds", labels).GetHistogram().GetSampleCount()
+		return metricOf(t, "informer_processing_latency_seconds", labels).GetHistogram().GetSampleCount()
 	}
 	before := observed()
 	queued := informerMetrics{}.NewQueuedItemMetric(id)
@@ -77,9 +77,9 @@ func TestInformerIsMeasuredWhileItHasItsName(t *testing.T) {
 	name.Release()
 	queued.Set(0)
 
-	g.Expect(measuredNow(t, "informer_queued_items", labels).GetGauge().GetValue()).To(Equal(3.0), "not changed after the end")
+	g.Expect(metricOf(t, "informer_queued_items", labels).GetGauge().GetValue()).To(Equal(3.0), "the name was released before")
 	g.Expect(observed() - before).To(Equal(uint64(1)))
-	g.Expect(measuredNow(t, "informer_store_resource_version", labels).GetGauge().GetValue()).To(Equal(100.0))
+	g.Expect(metricOf(t, "informer_store_resource_version", labels).GetGauge().GetValue()).To(Equal(100.0))
 }
 
 func TestRequestsAreMeasured(t *testing.T) {
@@ -87,22 +87,22 @@ func TestRequestsAreMeasured(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	client := &http.Client{Transport: measured{http.DefaultTransport}}
+	client := &http.Client{Transport: instrumented{http.DefaultTransport}}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(answer.Body.Close()).To(Succeed())
+	g.Expect(response.Body.Close()).To(Succeed())
 	host := request.URL.Host
 	counted := func(code string) float64 {
-		return measuredNow(t, "rest_client_requests_total", map[string]string{"code": code, "method": "GET", "host": host}).GetCounter().GetValue()
+		return metricOf(t, "rest_client_requests_total", map[string]string{"code": code, "method": "GET", "host": host}).GetCounter().GetValue()
 	}
 	g.Expect(counted("404")).To(Equal(1.0))
-	g.Expect(measuredNow(t, "rest_client_request_duration_seconds", map[string]string{"verb": "GET", "host": host}).
+	g.Expect(metricOf(t, "rest_client_request_duration_seconds", map[string]string{"verb": "GET", "host": host}).
 		GetHistogram().GetSampleCount()).To(Equal(uint64(1)))
 
 	server.Close()
-	_, err = client.Do(request) //nolint:bodyclose // there is no answer
+	_, err = client.Do(request) //nolint:bodyclose // there is no response
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(counted("<error>")).To(Equal(1.0))
 }

@@ -20,38 +20,41 @@ import (
 )
 
 const (
-	// headerTimeout is the longest that a caller may take to say what it wants.
+	// headerTimeout bounds the headers of a request.
 	headerTimeout = 10 * time.Second
 
-	// idleTimeout is how long a connection stays open between two requests. Without it, anyone who reaches the port could
-	// keep as many open as the process has file descriptors.
+	// requestTimeout bounds a whole request with its body, which is read after the response, too. It also ends the context of
+	// a request that is still being handled, so it is longer than reviewTimeout.
+	requestTimeout = 30 * time.Second
+
+	// idleTimeout bounds the time between two requests on one connection. Without it, any client that reaches the port could
+	// keep as many connections open as the process has file descriptors.
 	idleTimeout = 90 * time.Second
 
-	// answerTimeout is the longest that an answer under way may take at the end.
-	answerTimeout = time.Second
+	// shutdownTimeout bounds the requests under way when the servers are stopped.
+	shutdownTimeout = time.Second
 )
 
-// probes is what the kubelet asks: /healthz, whether to restart the process, and /readyz, whether it counts
-// as available.
+// probes serves the kubelet: /healthz, whether to restart the process, and /readyz, whether it counts as available.
 func probes(watchdog *leaderelection.HealthzAdaptor, synced []cache.DoneChecker) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, request *http.Request) {
-		// A leader that has not renewed the lease and has not ended either does not come round by itself.
-		answer(w, watchdog.Check(request))
+		// A leader that neither renews the lease nor ends needs a restart.
+		respond(w, watchdog.Check(request))
 	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		for _, checker := range synced {
 			if !cache.IsDone(checker) {
-				answer(w, fmt.Errorf("not yet synced: %s", checker.Name()))
+				respond(w, fmt.Errorf("not yet synced: %s", checker.Name()))
 				return
 			}
 		}
-		answer(w, nil)
+		respond(w, nil)
 	})
 	return mux
 }
 
-func answer(w http.ResponseWriter, err error) {
+func respond(w http.ResponseWriter, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -59,16 +62,15 @@ func answer(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// metricsHandler serves the metrics to whom the gate lets through.
-func metricsHandler(gate *gate) http.Handler {
+// metricsHandler serves the metrics to callers that the filter authorizes.
+func metricsHandler(filter *authFilter) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", gate.guard(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	mux.Handle("/metrics", filter.wrap(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	return mux
 }
 
-// selfSigned is a listener's TLS with a certificate made on the spot, good for a year: it keeps tokens and
-// metrics from being read on the way, and does not tell callers whom they speak to. HTTP/1.1 is enough for
-// a scrape.
+// selfSigned returns the TLS configuration of a listener with a new certificate, which is valid for a year. It encrypts tokens
+// and metrics, and does not authenticate the server. HTTP/1.1 is enough for a scrape.
 func selfSigned() (*tls.Config, error) {
 	certificate, key, err := certutil.GenerateSelfSignedCertKeyWithOptions(certutil.SelfSignedCertKeyOptions{Host: "localhost"})
 	if err != nil {
@@ -85,15 +87,15 @@ func selfSigned() (*tls.Config, error) {
 type servers struct {
 	// fail is called when a server ends by itself.
 	fail context.CancelCauseFunc
-	// idle is how long a connection may stay open between two requests.
-	idle time.Duration
+	// idle and request are usually idleTimeout and requestTimeout.
+	idle, request time.Duration
 
 	group sync.WaitGroup
 	stops []func()
 }
 
-// start serves at an address, over TLS if there is a configuration for it, until stop. At address 0 it does
-// not. It returns when the port is open, or an error why not.
+// start serves at an address, over TLS if it has a configuration, until stop. The address 0 turns it off. It returns when the
+// port is open, or with an error.
 func (s *servers) start(ctx context.Context, what, address string, secure *tls.Config, handler http.Handler) error {
 	if address == "0" {
 		return nil
@@ -115,8 +117,9 @@ func (s *servers) serve(ctx context.Context, what string, listener net.Listener,
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       s.request,
 		IdleTimeout:       s.idle,
-		// What it has to say of single connections, such as a failed handshake.
+		// Errors of single connections, such as a failed handshake.
 		ErrorLog:    slog.NewLogLogger(logr.ToSlogHandler(klog.FromContext(ctx)), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
@@ -126,7 +129,7 @@ func (s *servers) serve(ctx context.Context, what string, listener net.Listener,
 		}
 	})
 	s.stops = append(s.stops, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()
@@ -134,7 +137,7 @@ func (s *servers) serve(ctx context.Context, what string, listener net.Listener,
 	})
 }
 
-// stop ends all servers and returns when they have ended.
+// stop stops all servers and returns when they have ended.
 func (s *servers) stop() {
 	for _, stop := range s.stops {
 		stop()

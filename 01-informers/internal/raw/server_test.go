@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// part is something to wait for.
+// part is a cache.DoneChecker.
 type part struct {
 	name string
 	done chan struct{}
@@ -30,9 +30,9 @@ func TestProbes(t *testing.T) {
 	caches, handlers := part{"caches", make(chan struct{})}, part{"handlers", make(chan struct{})}
 	handler := probes(leaderelection.NewLeaderHealthzAdaptor(time.Second), []cache.DoneChecker{caches, handlers})
 	g.Expect(get(t, handler, "/healthz", "").Code).To(Equal(http.StatusOK))
-	answer := get(t, handler, "/readyz", "")
-	g.Expect(answer.Code).To(Equal(http.StatusServiceUnavailable))
-	g.Expect(answer.Body.String()).To(Equal("not yet synced: caches\n"))
+	response := get(t, handler, "/readyz", "")
+	g.Expect(response.Code).To(Equal(http.StatusServiceUnavailable))
+	g.Expect(response.Body.String()).To(Equal("not yet synced: caches\n"))
 	close(caches.done)
 	g.Expect(get(t, handler, "/readyz", "").Body.String()).To(Equal("not yet synced: handlers\n"))
 	close(handlers.done)
@@ -40,7 +40,7 @@ func TestProbes(t *testing.T) {
 	g.Expect(get(t, handler, "/other", "").Code).To(Equal(http.StatusNotFound))
 }
 
-// freePort is an address that nobody serves at.
+// freePort returns an address that is not in use.
 func freePort(t *testing.T) string {
 	t.Helper()
 	var config net.ListenConfig
@@ -50,24 +50,36 @@ func freePort(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// A caller without credentials is rejected, and does not keep its connection for that.
-func TestIdleConnectionsAreClosed(t *testing.T) {
+// A caller without credentials is rejected, and its connection is closed: also if it announces a body and never sends it,
+// because the server reads what a handler has left of a request.
+func TestConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
-	g := NewWithT(t)
-	s := &servers{fail: func(err error) { t.Error("failed:", err) }, idle: 50 * time.Millisecond}
-	defer s.stop()
-	address := freePort(t)
-	g.Expect(s.start(t.Context(), "test", address, nil, http.NotFoundHandler())).To(Succeed())
+	for name, test := range map[string]struct {
+		header        string
+		idle, request time.Duration
+	}{
+		"between two requests": {"", 50 * time.Millisecond, 0},
+		"without the body":     {"Content-Length: 100\r\n", time.Minute, 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			s := &servers{fail: func(err error) { t.Error("failed:", err) }, idle: test.idle, request: test.request}
+			defer s.stop()
+			address := freePort(t)
+			g.Expect(s.start(t.Context(), "test", address, nil, http.NotFoundHandler())).To(Succeed())
 
-	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-	g.Expect(err).NotTo(HaveOccurred())
-	defer connection.Close()
-	_, err = io.WriteString(connection, "GET / HTTP/1.1\r\nHost: test\r\n\r\n")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(connection.SetReadDeadline(time.Now().Add(10 * time.Second))).To(Succeed())
-	response, err := io.ReadAll(connection)
-	g.Expect(err).NotTo(HaveOccurred(), "the server has to close it")
-	g.Expect(string(response)).To(ContainSubstring("404 Not Found"))
+			connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+			g.Expect(err).NotTo(HaveOccurred())
+			defer connection.Close()
+			_, err = io.WriteString(connection, "GET / HTTP/1.1\r\nHost: test\r\n"+test.header+"\r\n")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(connection.SetReadDeadline(time.Now().Add(10 * time.Second))).To(Succeed())
+			response, err := io.ReadAll(connection)
+			g.Expect(err).NotTo(HaveOccurred(), "the server has to close it")
+			g.Expect(string(response)).To(ContainSubstring("404 Not Found"))
+		})
+	}
 }
 
 func TestServers(t *testing.T) {
@@ -81,7 +93,7 @@ func TestServers(t *testing.T) {
 	g.Expect(s.start(t.Context(), "test", address, secure, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(begun)
 		<-finish
-		answer(w, nil)
+		respond(w, nil)
 	}))).To(Succeed())
 	g.Expect(s.start(t.Context(), "test", address, nil, nil)).To(MatchError(ContainSubstring("serving test: listen tcp " + address)))
 	g.Expect(s.start(t.Context(), "test", "0", nil, nil)).To(Succeed(), "turned off")
@@ -91,9 +103,9 @@ func TestServers(t *testing.T) {
 	codes := make(chan int, 1)
 	go func() {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address, nil)
-		if answer, err := client.Do(request); err == nil {
-			codes <- answer.StatusCode
-			_ = answer.Body.Close()
+		if response, err := client.Do(request); err == nil {
+			codes <- response.StatusCode
+			_ = response.Body.Close()
 		}
 		close(codes)
 	}()
@@ -105,10 +117,10 @@ func TestServers(t *testing.T) {
 	}()
 	close(finish)
 	g.Eventually(stopped).Should(BeClosed())
-	g.Expect(<-codes).To(Equal(http.StatusOK), "an answer under way is given")
+	g.Expect(<-codes).To(Equal(http.StatusOK), "a request under way gets its response")
 }
 
-// An answer that takes for ever does not hold up the end.
+// A request that takes for ever does not delay the shutdown.
 func TestServersStopInTime(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -121,8 +133,8 @@ func TestServersStopInTime(t *testing.T) {
 	}))).To(Succeed())
 	go func() {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
-		if answer, err := http.DefaultClient.Do(request); err == nil {
-			_ = answer.Body.Close()
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			_ = response.Body.Close()
 		}
 	}()
 	<-begun
@@ -131,10 +143,10 @@ func TestServersStopInTime(t *testing.T) {
 		s.stop()
 		close(stopped)
 	}()
-	g.Eventually(stopped).WithTimeout(10 * answerTimeout).Should(BeClosed())
+	g.Eventually(stopped).WithTimeout(10 * shutdownTimeout).Should(BeClosed())
 }
 
-// A server that fails ends the run, with the reason.
+// A server that fails ends the run with its error.
 func TestServerThatFails(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -146,5 +158,5 @@ func TestServerThatFails(t *testing.T) {
 	g.Eventually(ctx.Done()).Should(BeClosed())
 	g.Expect(context.Cause(ctx)).To(MatchError(HavePrefix("serving test: ")))
 	g.Expect(failure(t.Context(), ctx)).To(MatchError(context.Cause(ctx)))
-	g.Expect(failure(ctx, ctx)).To(Succeed(), "told to end")
+	g.Expect(failure(ctx, ctx)).To(Succeed(), "a graceful shutdown")
 }

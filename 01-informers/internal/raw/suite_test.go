@@ -14,12 +14,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Most that is logged has no test to log to, and says what is expected.
+	// Most lines have no test to be logged to, and are expected.
 	klog.SetLogger(klog.Logger{})
 	testserver.Main(m)
 }
 
-// aFoo wants a Deployment.
+// aFoo is a Foo that is not created yet.
 func aFoo(name, deploymentName string) *v1alpha1.Foo {
 	return &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "space", UID: types.UID("uid of " + name), ResourceVersion: "1"},
@@ -27,9 +27,9 @@ func aFoo(name, deploymentName string) *v1alpha1.Foo {
 	}
 }
 
-// pause lets time pass in a synctest bubble, where that takes none.
+// pause advances the clock of a synctest bubble.
 func pause(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the time of a bubble passes only while all in it wait
+	time.Sleep(d) //nolint:forbidigo // the clock of a bubble advances only while all its goroutines wait
 }
 
 var leases = coordinationv1.Resource("leases")

@@ -1,95 +1,114 @@
 package raw
 
 import (
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
 
 const (
-	// staleRetry is when to come back to a Foo whose last writes the caches have not seen. Their events will
-	// most likely wake it before that.
+	// staleRetry is when to reconcile a Foo again whose last writes are not in the caches. Their events usually trigger
+	// that earlier.
 	staleRetry = time.Second
 
-	// longestStale is how long to wait for the caches at all. A watch that hangs takes longer, and after a
-	// restore of etcd from a backup resource versions begin anew at an older one.
+	// longestStale is how long to wait for the caches. A watch that hangs takes longer. So does a restore of etcd from a
+	// backup, after which resourceVersions begin at an older one.
 	longestStale = 30 * time.Second
 )
 
-// written remembers, for each Foo, the resourceVersions that its last pass got back for what it wrote, until
-// the caches have seen them. A cache is behind: a pass that began before it heard of the pass before it
-// would apply and report the same again. It is the idea of the ConsistencyStore in Kubernetes' own controllers
-// (k8s.io/kubernetes/pkg/controller/util/consistency), which client-go does not have.
+// written remembers, for each Foo, the resourceVersions of what its last reconciliation wrote, until they are in the caches.
+// A reconciliation that reads an older state would apply and report the same again. Kubernetes' own controllers have a
+// ConsistencyStore for that (k8s.io/kubernetes/pkg/controller/util/consistency), which client-go lacks.
 type written struct {
 	foos, deployments store
 	clock             clock.PassiveClock
 
-	mu    sync.Mutex
-	notes map[cache.ObjectName]note
+	mu     sync.Mutex
+	writes map[cache.ObjectName]write
+	// deleted are the Deployments that were deleted last for each Foo. A uid is never used again.
+	deleted map[cache.ObjectName][]types.UID
 }
 
-// store is the part of cache.Store that tells how far a cache is. The API server's resourceVersions may be
-// compared for one resource (k8s.io/apimachinery/pkg/util/resourceversion).
+// store is the part of cache.Store with the newest resourceVersion that it has. The API server's resourceVersions of one
+// resource can be compared (k8s.io/apimachinery/pkg/util/resourceversion).
 type store interface {
 	LastStoreSyncResourceVersion() string
 }
 
-type note struct {
+// write has the resourceVersions of what was written for one Foo.
+type write struct {
 	foo, deployment string
 	at              time.Time
 }
 
 func newWritten(foos, deployments store, clock clock.PassiveClock) *written {
-	return &written{foos: foos, deployments: deployments, clock: clock, notes: map[cache.ObjectName]note{}}
+	return &written{foos: foos, deployments: deployments, clock: clock, writes: map[cache.ObjectName]write{}, deleted: map[cache.ObjectName][]types.UID{}}
 }
 
-// foo notes that a pass over key wrote the Foo.
-func (w *written) foo(key cache.ObjectName, resourceVersion string) {
-	w.note(key, func(n *note) { n.foo = resourceVersion })
+// noteFoo notes that the Foo was written.
+func (w *written) noteFoo(key cache.ObjectName, resourceVersion string) {
+	w.note(key, func(last *write) { last.foo = resourceVersion })
 }
 
-// deployment notes that a pass over key wrote the Deployment.
-func (w *written) deployment(key cache.ObjectName, resourceVersion string) {
-	w.note(key, func(n *note) { n.deployment = resourceVersion })
+// noteDeployment notes that the Deployment of a Foo was written.
+func (w *written) noteDeployment(key cache.ObjectName, resourceVersion string) {
+	w.note(key, func(last *write) { last.deployment = resourceVersion })
 }
 
-func (w *written) note(key cache.ObjectName, set func(*note)) {
+func (w *written) note(key cache.ObjectName, set func(*write)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := w.notes[key]
-	set(&n)
-	n.at = w.clock.Now()
-	w.notes[key] = n
+	last := w.writes[key]
+	set(&last)
+	last.at = w.clock.Now()
+	w.writes[key] = last
 }
 
-// seen tells whether the caches have seen all that was noted of key.
+// noteDeleted notes that Deployments of a Foo were deleted.
+func (w *written) noteDeleted(key cache.ObjectName, uids []types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(uids) > 0 {
+		w.deleted[key] = uids
+	}
+}
+
+// isDeleted reports whether a Deployment is one of those that were deleted last for a Foo. There is no resourceVersion by
+// which the cache could be known to have the deletion.
+func (w *written) isDeleted(key cache.ObjectName, uid types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(w.deleted[key], uid)
+}
+
+// seen reports whether the caches have all that was written for a Foo.
 func (w *written) seen(key cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n, ok := w.notes[key]
-	if !ok {
-		return true
-	}
-	stale := isBehind(w.foos, n.foo) || isBehind(w.deployments, n.deployment)
-	if stale && w.clock.Since(n.at) < longestStale {
+	last, ok := w.writes[key]
+	stale := ok && (isBehind(w.foos, last.foo) || isBehind(w.deployments, last.deployment))
+	if stale && w.clock.Since(last.at) < longestStale {
 		return false
 	}
-	delete(w.notes, key)
+	delete(w.writes, key)
 	return true
 }
 
-// forget drops what is noted of key.
+// forget drops what is known of a Foo.
 func (w *written) forget(key cache.ObjectName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.notes, key)
+	delete(w.writes, key)
+	delete(w.deleted, key)
 }
 
-// isBehind tells whether a cache is older than a resourceVersion. Where the two cannot be compared it is
-// taken to be up to date: the store gives none without the feature gate AtomicFIFO, which is on by default.
+// isBehind reports whether a cache is older than a resourceVersion. A cache without one counts as up to date: the store has
+// none without the feature gate AtomicFIFO, which is on by default.
 func isBehind(s store, resourceVersion string) bool {
 	order, err := resourceversion.CompareResourceVersion(s.LastStoreSyncResourceVersion(), resourceVersion)
 	return err == nil && order < 0

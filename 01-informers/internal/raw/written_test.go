@@ -9,7 +9,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// at is a store that has seen a resourceVersion.
+// at is a store with a resourceVersion.
 type at string
 
 func (a *at) LastStoreSyncResourceVersion() string { return string(*a) }
@@ -23,8 +23,8 @@ func TestWritten(t *testing.T) {
 	one, other := cache.NewObjectName("space", "one"), cache.NewObjectName("space", "other")
 	g.Expect(w.seen(one)).To(BeTrue(), "nothing was written")
 
-	w.deployment(one, "101")
-	w.foo(one, "102")
+	w.noteDeployment(one, "101")
+	w.noteFoo(one, "102")
 	g.Expect(w.seen(one)).To(BeFalse())
 	g.Expect(w.seen(other)).To(BeTrue())
 	foos = "102"
@@ -34,20 +34,20 @@ func TestWritten(t *testing.T) {
 	foos = "102"
 	g.Expect(w.seen(one)).To(BeTrue())
 	foos = "1"
-	g.Expect(w.seen(one)).To(BeTrue(), "what was seen is forgotten")
+	g.Expect(w.seen(one)).To(BeTrue(), "the writes are forgotten")
 
-	w.foo(one, "200")
+	w.noteFoo(one, "200")
 	w.forget(one)
 	g.Expect(w.seen(one)).To(BeTrue())
 
-	w.foo(one, "200")
+	w.noteFoo(one, "200")
 	clock.SetTime(clock.Now().Add(longestStale - 1))
 	g.Expect(w.seen(one)).To(BeFalse())
 	clock.SetTime(clock.Now().Add(1))
 	g.Expect(w.seen(one)).To(BeTrue(), "as after a restore of etcd")
 
 	foos = ""
-	w.foo(one, "300")
-	g.Expect(w.seen(one)).To(BeTrue(), "a store that does not tell holds up nothing")
-	g.Expect(w.notes).To(BeEmpty())
+	w.noteFoo(one, "300")
+	g.Expect(w.seen(one)).To(BeTrue(), "a store without a resourceVersion counts as up to date")
+	g.Expect(w.writes).To(BeEmpty())
 }

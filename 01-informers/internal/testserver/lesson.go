@@ -5,18 +5,24 @@ import (
 	"context"
 	"flag"
 	"io"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// patience is how long a program may take in a test. Each says that it takes about 10 s at most; several
-// test packages at once on two cores are slower.
-const patience = 90 * time.Second
+// lessonTimeout bounds the run of a lesson in a test. A lesson takes about 10 s, and more when several test
+// packages run at once on two cores.
+const lessonTimeout = 90 * time.Second
 
-// Lesson runs a program's Run in a namespace of its own, with flags as a reader would type them, and
-// returns what it printed. A lesson that is offline gets neither namespace nor server.
+// Lesson runs a lesson in a namespace of its own, with these flags, and returns what it printed. An offline
+// lesson gets neither a namespace nor a server.
 func Lesson(tb testing.TB, program lesson.Lesson, args ...string) (string, error) {
 	tb.Helper()
 	flags := flag.NewFlagSet(program.Name, flag.ContinueOnError)
@@ -27,13 +33,56 @@ func Lesson(tb testing.TB, program lesson.Lesson, args ...string) (string, error
 	if err := flags.Parse(args); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), lessonTimeout)
 	defer cancel()
 	var out bytes.Buffer
-	world := &lesson.World{Out: &out}
+	env := &lesson.Env{Out: &out}
 	if !program.Offline {
-		world.Config, world.Client, world.Namespace = Config(tb), Client(tb), Namespace(tb)
+		env.Config, env.Client, env.Namespace = Config(tb), Client(tb), Namespace(tb)
 	}
-	err := program.Run(ctx, world)
+	err := program.Run(ctx, env)
 	return out.String(), err
+}
+
+// Environment returns the server, for tests that add users to it.
+func Environment(tb testing.TB) *envtest.Environment {
+	tb.Helper()
+	Config(tb)
+	environment, _ := start()
+	return environment
+}
+
+// User returns access for a user who has only the permissions of every authenticated user, such as creating a
+// SelfSubjectAccessReview. A test grants more by binding roles to the name.
+func User(tb testing.TB, name string) *rest.Config {
+	tb.Helper()
+	user, err := Environment(tb).AddUser(envtest.User{Name: name}, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return user.Config()
+}
+
+// Kubeconfig writes config to a kubeconfig file, which is deleted when the test ends, and returns its path.
+func Kubeconfig(tb testing.TB, config *rest.Config) string {
+	tb.Helper()
+	const name = "test"
+	file := filepath.Join(tb.TempDir(), "kubeconfig")
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: name,
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		Clusters: map[string]*clientcmdapi.Cluster{name: {
+			Server:                   config.Host,
+			CertificateAuthorityData: config.CAData,
+		}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
+			ClientCertificateData: config.CertData,
+			ClientKeyData:         config.KeyData,
+			Token:                 config.BearerToken,
+		}},
+	}, file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return file
 }

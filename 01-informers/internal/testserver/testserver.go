@@ -1,5 +1,5 @@
-// Package testserver gives the tests of a package a real etcd and API server. No controller of Kubernetes
-// runs there, so a test plays the ones it needs.
+// Package testserver gives the tests of a package a real etcd and API server. The controllers of Kubernetes
+// do not run there, so a test simulates the ones it needs.
 package testserver
 
 import (
@@ -14,15 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// kubernetesVersion is what envtest downloads where KUBEBUILDER_ASSETS names no binaries.
+// kubernetesVersion is the version that envtest downloads if KUBEBUILDER_ASSETS is not set.
 const kubernetesVersion = "v1.37.0"
 
-// Main runs the tests of a package and ends the server that they may have started:
+// Main runs the tests of a package and stops the server if they started it:
 //
 //	func TestMain(m *testing.M) { testserver.Main(m) }
 func Main(m *testing.M) {
@@ -33,8 +31,18 @@ func Main(m *testing.M) {
 
 var stop = func() {}
 
-// start starts the server when the first test asks for it.
+// start starts the server on its first call.
 var start = sync.OnceValues(func() (*envtest.Environment, error) {
+	environment, err := newEnvironment()
+	if err != nil {
+		// A port that was free may have been taken before the API server listened: the next has others.
+		stop()
+		environment, err = newEnvironment()
+	}
+	return environment, err
+})
+
+func newEnvironment() (*envtest.Environment, error) {
 	dir, err := os.MkdirTemp("", "informers-envtest-")
 	if err != nil {
 		return nil, err
@@ -55,6 +63,7 @@ var start = sync.OnceValues(func() (*envtest.Environment, error) {
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	auditLog = filepath.Join(dir, "audit.log")
 	if _, err := environment.Start(); err != nil {
+		_ = environment.Stop()
 		return nil, fmt.Errorf("starting the API server (make test says where its programs are, in KUBEBUILDER_ASSETS): %w", err)
 	}
 	stop = func() {
@@ -64,11 +73,11 @@ var start = sync.OnceValues(func() (*envtest.Environment, error) {
 		_ = os.RemoveAll(dir)
 	}
 	return environment, nil
-})
+}
 
 var auditLog string
 
-// auditPolicy keeps who changed what, and nothing else.
+// auditPolicy logs writes only, with their metadata.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -78,13 +87,13 @@ rules:
 - level: None
 `
 
-// crds is the folder of this stage's CRDs, wherever the test runs.
+// crds returns the folder of this stage's CRDs, independent of the working directory.
 func crds() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "config", "crd", "bases")
 }
 
-// Config returns an administrator's access to the server, without a limit on requests.
+// Config returns an administrator's access to the server, without client-side rate limiting.
 func Config(tb testing.TB) *rest.Config {
 	tb.Helper()
 	environment, err := start()
@@ -96,50 +105,7 @@ func Config(tb testing.TB) *rest.Config {
 	return config
 }
 
-// Environment returns the server itself, for tests that add users to it.
-func Environment(tb testing.TB) *envtest.Environment {
-	tb.Helper()
-	Config(tb)
-	environment, _ := start()
-	return environment
-}
-
-// User returns the access of a user who has no right but those that every user has, such as to ask which
-// rights they have. A test gives it more by binding roles to that name.
-func User(tb testing.TB, name string) *rest.Config {
-	tb.Helper()
-	user, err := Environment(tb).AddUser(envtest.User{Name: name}, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return user.Config()
-}
-
-// Kubeconfig writes config to a kubeconfig file, which goes when the test ends, and returns its name.
-func Kubeconfig(tb testing.TB, config *rest.Config) string {
-	tb.Helper()
-	const name = "test"
-	file := filepath.Join(tb.TempDir(), "kubeconfig")
-	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: name,
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		Clusters: map[string]*clientcmdapi.Cluster{name: {
-			Server:                   config.Host,
-			CertificateAuthorityData: config.CAData,
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
-			ClientCertificateData: config.CertData,
-			ClientKeyData:         config.KeyData,
-			Token:                 config.BearerToken,
-		}},
-	}, file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return file
-}
-
-// AuditLog is the file that the server notes every write in, one JSON object a line.
+// AuditLog returns the path of the audit log, which has one JSON object a line for each write.
 func AuditLog(tb testing.TB) string {
 	tb.Helper()
 	Config(tb)
@@ -156,7 +122,7 @@ func Client(tb testing.TB) kubernetes.Interface {
 	return client
 }
 
-// Namespace makes a namespace for one test.
+// Namespace creates a namespace for one test, and returns its name.
 func Namespace(tb testing.TB) string {
 	tb.Helper()
 	namespace, err := Client(tb).CoreV1().Namespaces().Create(tb.Context(), &corev1.Namespace{

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-func TestFooIsInstalled(t *testing.T) {
+func TestTheCRDOfFooIsInstalled(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	resources, err := testserver.Client(t).Discovery().ServerResourcesForGroupVersionWithContext(t.Context(), "samplecontroller.example.com/v1alpha1")
@@ -33,7 +33,7 @@ func TestNamespacesAreNotShared(t *testing.T) {
 	NewWithT(t).Expect(testserver.Namespace(t)).NotTo(Equal(testserver.Namespace(t)))
 }
 
-func TestUserHasNoRights(t *testing.T) {
+func TestUserHasNoPermissions(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	client, err := kubernetes.NewForConfig(testserver.User(t, "someone"))
@@ -43,7 +43,7 @@ func TestUserHasNoRights(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring(`User "someone"`)))
 }
 
-func TestKubeconfigGivesTheSameAccess(t *testing.T) {
+func TestKubeconfigHasTheSameAccess(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	config, err := connect.Config(testserver.Kubeconfig(t, testserver.Config(t)))
@@ -83,18 +83,18 @@ func TestAuditLogHoldsWritesOnly(t *testing.T) {
 	}).Should(Succeed())
 }
 
-func TestLessonIsRunAsAReaderRunsIt(t *testing.T) {
+func TestLessonParsesFlagsAndHasADeadline(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	var pods int
 	program := lesson.Lesson{
 		Name:  "demo",
 		Flags: func(flags *flag.FlagSet) { flags.IntVar(&pods, "pods", 1, "") },
-		Run: func(ctx context.Context, world *lesson.World) error {
+		Run: func(ctx context.Context, env *lesson.Env) error {
 			_, hasDeadline := ctx.Deadline()
 			g.Expect(hasDeadline).To(BeTrue(), "a lesson that hangs fails its test")
-			world.Printf("%d pods\n", pods)
-			return world.CreatePods(ctx, "a")
+			env.Printf("%d pods\n", pods)
+			return env.CreatePods(ctx, "a")
 		},
 	}
 	g.Expect(testserver.Lesson(t, program, "--pods", "3")).To(Equal("3 pods\n"))

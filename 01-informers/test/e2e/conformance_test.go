@@ -1,36 +1,24 @@
 package e2e
 
 import (
-	"context"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"example.com/workbook/01-informers/internal/conformance"
-	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
-// atOnce is how many scenarios are under way at a time.
-const atOnce = 5
-
-// What every implementation promises, and the tests of internal/conformance assert in their own process.
-var _ = Describe("The operator,", func() {
-	env.SideBySide("like every implementation,", atOnce, scenarios()...)
-})
-
-func scenarios() []e2e.Scenario {
-	var all []e2e.Scenario
+// The scenarios that the tests of internal/conformance run in their own process.
+var _ = Describe("The operator, like every implementation,", func() {
 	for _, scenario := range conformance.Scenarios() {
-		all = append(all, e2e.Scenario{Name: scenario.Name, Run: func(ctx context.Context, g Gomega, namespace string) {
-			scenario.Run(ctx, g, &conformance.World{
+		It(scenario.Name, func(ctx SpecContext) {
+			scenario.Run(ctx, Default, &conformance.Env{
 				Client:        env.Client,
-				Namespace:     namespace,
+				Namespace:     env.Namespace(ctx),
 				Soon:          expect.Eventually,
 				AtRest:        expect.AtRest,
 				StalledWithin: stalledWithin,
 			})
-		}})
+		})
 	}
-	return all
-}
+})

@@ -17,16 +17,16 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// budget is how often the operator may write for a Foo of one replica until it is Ready: the Deployment, the
-// status before and after its pod is there, one Event.
+// budget is the number of writes for a Foo of one replica until it is Ready: the Deployment, the status before and after its pod
+// is available, one Event.
 const budget = 4
 
 var _ = Describe("The operator, in a cluster,", func() {
-	It("writes at most four times from a Foo's creation until it is Ready, and never at rest or on a restart", func(ctx SpecContext) {
+	It("writes at most four times from a Foo's creation until it is Ready, and not in steady state or on a restart", Serial, func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
 		foo := create(ctx, namespace, "web", 1)
 		expectAvailable(ctx, foo)
-		// The Event is sent when all else is done, and not waited for.
+		// The Event is the last write.
 		Eventually(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.Soon).
 			Should(ContainElement(HaveField("ObjectRef.Resource", "events")))
 		settled := env.WritesIn(ctx, namespace)
@@ -38,7 +38,7 @@ var _ = Describe("The operator, in a cluster,", func() {
 			Should(HaveLen(len(settled)))
 	})
 
-	It("writes nothing on a restart either for Foos in trouble", func(ctx SpecContext) {
+	It("writes nothing on a restart for Foos that are not Ready", Serial, func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
 		holder := create(ctx, namespace, "holder", 0)
 		expectNotReady(ctx, holder, v1alpha1.ReasonScaledToZero)
@@ -46,21 +46,21 @@ var _ = Describe("The operator, in a cluster,", func() {
 		second.Spec.DeploymentName = "holder"
 		Expect(env.Client.Create(ctx, second)).To(Succeed())
 		expectNotReady(ctx, second, v1alpha1.ReasonNameConflict)
-		refuseDeployments(ctx, namespace)
-		refused := create(ctx, namespace, "refused", 1)
-		expect.Condition(ctx, env.Client, refused, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRetriesExhausted)
-		// One Event of each, and one more of the Foo that was given up.
+		forbidDeployments(ctx, namespace)
+		rejected := create(ctx, namespace, "rejected", 1)
+		expect.Condition(ctx, env.Client, rejected, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRetriesExhausted)
+		// One Event of each, and one more of the Foo that is Stalled.
 		Eventually(ctx, eventsWritten).WithArguments(namespace).WithTimeout(expect.Soon).Should(Equal(4))
 		settled := env.WritesIn(ctx, namespace)
 
 		Expect(env.Operator.Restart(ctx)).To(Succeed())
-		// That it is up again shows in what it does elsewhere.
+		// A Foo in another namespace shows that it is running again.
 		expectNotReady(ctx, create(ctx, env.Namespace(ctx), "another", 0), v1alpha1.ReasonScaledToZero)
 		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
 			Should(HaveLen(len(settled)))
 	})
 
-	It("is killed in the middle of a change, and all converges, with nothing made twice", func(ctx SpecContext) {
+	It("is killed during a change, and all converges, with nothing created twice", Serial, func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
 		var foos []*v1alpha1.Foo
 		for i := range 3 {
@@ -88,7 +88,7 @@ var _ = Describe("The operator, in a cluster,", func() {
 		namespace := env.Namespace(ctx, e2e.Restricted)
 		foo := create(ctx, namespace, "web", 1)
 		expectAvailable(ctx, foo)
-		// Not because there is no such level here.
+		// The level is enforced.
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "unrestricted"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foo", Image: env.Images["foo"]}}},
@@ -97,8 +97,8 @@ var _ = Describe("The operator, in a cluster,", func() {
 	})
 })
 
-// refuseDeployments lets no further Deployment into a namespace, and returns when that is in force.
-func refuseDeployments(ctx SpecContext, namespace string) {
+// forbidDeployments creates a quota that forbids another Deployment, and waits until it is effective.
+func forbidDeployments(ctx SpecContext, namespace string) {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "no-more"},
@@ -106,7 +106,7 @@ func refuseDeployments(ctx SpecContext, namespace string) {
 	}
 	Expect(env.Client.Create(ctx, quota)).To(Succeed())
 	expect.Object(ctx, env.Client, quota, func(g Gomega, q *corev1.ResourceQuota) {
-		g.Expect(q.Status.Hard).NotTo(BeEmpty(), "nobody has looked at the quota yet")
+		g.Expect(q.Status.Hard).NotTo(BeEmpty(), "the quota controller has not set the status")
 	})
 }
 
@@ -121,7 +121,7 @@ func eventsWritten(ctx SpecContext, namespace string) int {
 	return count
 }
 
-// readyOf is what a Foo says of itself, for messages.
+// readyOf returns the condition Ready, or an empty one.
 func readyOf(foo *v1alpha1.Foo) metav1.Condition {
 	if found := apimeta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady); found != nil {
 		return *found

@@ -13,11 +13,12 @@ import (
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/shared/audit"
+	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
 var _ = Describe("Two replicas", func() {
-	It("never write at once, though leaders are killed in the middle of the work, and all converges", func(ctx SpecContext) {
+	It("never write at once although leaders are killed at work, and all converges", Serial, func(ctx SpecContext) {
 		Expect(env.Operator.Scale(ctx, 2)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Operator.Scale(ctx, 1)).To(Succeed()) })
 		namespace := env.Namespace(ctx)
@@ -38,12 +39,12 @@ var _ = Describe("Two replicas", func() {
 		terms := termsSince(ctx, began)
 		Expect(terms).To(HaveLen(3))
 		for i, leader := range killed {
-			Expect(terms[i].Writer).To(ContainSubstring(leader), "killed in this order")
+			Expect(terms[i].Writer).To(ContainSubstring(leader), "they were killed in this order")
 		}
 		for i, next := range terms[1:] {
 			former := terms[i]
 			renewed := former.Leases[len(former.Leases)-1].RequestReceivedTimestamp.Time
-			Expect(next.Began()).To(BeTemporally(">=", renewed.Add(lease)), "it took a lease that had not run out")
+			Expect(next.Began()).To(BeTemporally(">=", renewed.Add(e2e.LeaseDuration)), "it acquired a lease that had not expired")
 			fmt.Printf("==> %s: %.1f s without a leader; %.1f s from the last renewal of the lease to the next leader\n",
 				*implementation, next.Began().Sub(former.Last()).Seconds(), next.Began().Sub(renewed).Seconds())
 		}
@@ -52,8 +53,8 @@ var _ = Describe("Two replicas", func() {
 	})
 })
 
-// renewal is when the lease was next renewed after a moment. The first leader's term is counted from here:
-// it was taken long ago, and what was written until now is the tail of other specs.
+// renewal is when the lease was next renewed after a moment. The term of the first leader is counted from there: it has acquired
+// the lease long before, and earlier writes are of other specs.
 func renewal(ctx context.Context, since time.Time) time.Time {
 	GinkgoHelper()
 	var at time.Time
@@ -67,7 +68,7 @@ func renewal(ctx context.Context, since time.Time) time.Time {
 	return at
 }
 
-// requests are all that the operator wrote since a moment, to the lease too, as far as the filters want them.
+// requests are the writes of the operator since a moment, also to the lease, that match the filters.
 func requests(ctx context.Context, since time.Time, filters ...audit.Filter) []audit.Event {
 	GinkgoHelper()
 	filters = append(filters, audit.By(env.Operator.User()), audit.Writes(), audit.Since(since))
@@ -76,11 +77,11 @@ func requests(ctx context.Context, since time.Time, filters ...audit.Filter) []a
 	return events
 }
 
-// termsSince are those of the leaders since a moment. It fails the spec if two wrote at once. The user agent
-// names the process: it carries the identity that the lease has.
+// termsSince are those of the leaders since a moment. It fails the spec if two wrote at once. The user agent has the identity of
+// the replica, as the lease has it.
 func termsSince(ctx context.Context, since time.Time) []audit.Term {
 	GinkgoHelper()
-	terms, err := audit.Terms(requests(ctx, since), func(e *audit.Event) string { return e.UserAgent }, lease)
+	terms, err := audit.Terms(requests(ctx, since), func(e *audit.Event) string { return e.UserAgent }, e2e.LeaseDuration)
 	Expect(err).NotTo(HaveOccurred())
 	for _, term := range terms {
 		Expect(term.Writer).To(HavePrefix("foo-controller/" + *implementation + " ("))
@@ -88,15 +89,15 @@ func termsSince(ctx context.Context, since time.Time) []audit.Term {
 	return terms
 }
 
-// isBusy tells whether leader number i since a moment is in the middle of the work.
+// isBusy reports whether leader number i since a moment is at work.
 func isBusy(ctx context.Context, since time.Time, i int) bool {
 	GinkgoHelper()
 	terms := termsSince(ctx, since)
 	return len(terms) == i+1 && len(terms[i].Writes) >= 50
 }
 
-// work is a stream of changes to the Foos of a namespace, so that whoever leads always has something to
-// write. The Foos have no pods: they are many.
+// work is a stream of changes to the Foos of a namespace, so that the leader always has something to write. The Foos have no
+// pods, because they are many.
 type work struct {
 	namespace string
 	stop      context.CancelFunc
@@ -125,7 +126,7 @@ func beginWork(namespace string) *work {
 	return w
 }
 
-// step creates a Foo, and gives the one before it another Deployment.
+// step creates a Foo, and changes the deploymentName of the one before it.
 func (w *work) step(ctx context.Context) {
 	Expect(env.Client.Create(ctx, newFoo(w.namespace, fooName(w.count), 0))).To(Succeed())
 	if w.count > 0 {
@@ -138,22 +139,22 @@ func (w *work) step(ctx context.Context) {
 
 func fooName(i int) string { return fmt.Sprintf("foo-%04d", i) }
 
-// until goes on with the work until something is so.
+// until waits for a condition while the work goes on.
 func (w *work) until(ctx context.Context, what string, so func() bool) {
 	GinkgoHelper()
 	Eventually(ctx, so).WithTimeout(expect.Eventually).WithPolling(2*time.Second).Should(BeTrue(), "waiting until %s", what)
-	Expect(w.done).NotTo(BeClosed(), "the changes have come to an end")
+	Expect(w.done).NotTo(BeClosed(), "the changes have ended")
 }
 
-// end ends the work and returns how many Foos there are. It may be called again.
+// end ends the work and returns the number of Foos. It may be called again.
 func (w *work) end() int {
 	w.stop()
 	<-w.done
 	return w.count
 }
 
-// expectConverged waits until each Foo is what its spec says, and asserts that there is one Deployment for
-// each, and none besides.
+// expectConverged waits until each Foo is as its spec describes it, and asserts that there is one Deployment for each, and no
+// other one.
 func expectConverged(ctx context.Context, namespace string, count int) {
 	GinkgoHelper()
 	var foos v1alpha1.FooList

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("A rollout", func() {
-	It("really runs the pods, tells when they go and when they are back, and ends them with the Foo", Label(e2e.LabelContainers), func(ctx SpecContext) {
+	It("runs the pods, reports when they are deleted and available again, and deletes them with the Foo", Label(e2e.LabelContainers), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, e2e.Restricted)
 		foo := create(ctx, namespace, "web", 2)
 		expectAvailable(ctx, foo)
@@ -30,7 +30,7 @@ var _ = Describe("A rollout", func() {
 			Expect(status.Image).To(Equal(env.Images["foo"]))
 		}
 
-		// A new pod takes a second or more, and that is told, and only then that it is there.
+		// A new pod takes a second or more. First that is reported, and then that it is available.
 		watched := watchReady(ctx, foo)
 		for _, pod := range pods {
 			Expect(env.Client.Delete(ctx, &pod)).To(Succeed())
@@ -43,7 +43,7 @@ var _ = Describe("A rollout", func() {
 		expectAvailable(ctx, foo)
 		Expect(foo.Status.AvailableReplicas).To(Equal(int32(3)))
 		Eventually(ctx, podsIn).WithArguments(namespace).WithTimeout(expect.Eventually).Should(
-			And(HaveLen(3), HaveEach(HaveField("Name", HavePrefix("renamed-")))), "the pods of the old Deployment are gone")
+			And(HaveLen(3), HaveEach(HaveField("Name", HavePrefix("renamed-")))), "the pods of the old Deployment are deleted")
 
 		Expect(env.Client.Delete(ctx, foo)).To(Succeed())
 		Eventually(ctx, podsIn).WithArguments(namespace).WithTimeout(expect.Eventually).Should(BeEmpty())

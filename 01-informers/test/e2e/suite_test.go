@@ -1,6 +1,5 @@
-// Package e2e proves the Foo operator on a cluster: on kind really, with containers; on the embedded cluster
-// all that needs none. The flag -implementation says which of the two implementations is deployed. `make
-// stage-1 e2e` proves one after the other.
+// Package e2e tests the Foo operator on a cluster: on kind with containers, on the embedded cluster what needs none. The flag
+// -implementation says which of the two implementations is deployed. `make stage-1 e2e` tests one after the other.
 package e2e
 
 import (
@@ -17,24 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
+	"example.com/workbook/shared/deploy"
 	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
-// What the suite knows of the operator's flags and of its lease.
+// The flags of the operator.
 const (
-	// retries is few, so that the operator gives up within a second and not within minutes.
+	// retries is small, so that they are exhausted within a second and not within minutes.
 	retries = "5"
-	// stalledWithin is how long it takes to give up then.
+	// stalledWithin bounds the time until a Foo is Stalled.
 	stalledWithin = 10 * time.Second
-	// lease is how long another replica has to wait for one that was killed.
-	lease = 15 * time.Second
 )
 
 // overlays are the folders of config/ that deploy the implementations.
-var overlays = map[string]string{"raw": "", "managed": "managed"}
+var overlays = map[string]string{"managed": deploy.DefaultOverlay, "raw": "raw"}
 
-var implementation = flag.String("implementation", "raw", "which implementation to deploy: raw or managed")
+var implementation = flag.String("implementation", "managed", "which implementation to deploy: managed or raw")
 
 // env is set before the first spec runs.
 var env *e2e.Env
@@ -42,7 +40,7 @@ var env *e2e.Env
 func TestE2E(t *testing.T) {
 	overlay, known := overlays[*implementation]
 	if !known {
-		t.Fatalf("there is no implementation %q: give raw or managed", *implementation)
+		t.Fatalf("there is no implementation %q: give managed or raw", *implementation)
 	}
 	env = e2e.Suite(e2e.Stage{
 		Name:         "01-informers",
@@ -50,7 +48,7 @@ func TestE2E(t *testing.T) {
 		Overlay:      overlay,
 		Images:       map[string]string{"controller": "manager", "foo": "foo"},
 		AddToScheme:  []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
-		OperatorArgs: []string{"--max-retries=" + retries},
+		OperatorArgs: append([]string{"--max-retries=" + retries}, e2e.ShortLease...),
 	})
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "01-informers, "+*implementation)

@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-// strictly is `kubectl apply --validate=strict`: the API server answers an unknown field with an error.
+// strictly is `kubectl apply --validate=strict`: the API server rejects an unknown field.
 var strictly = metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}}
 
-// TestValidation has, for every rule of the API, values that are just in and just out.
+// TestValidation has, for every rule of the API, values that are just accepted and just rejected.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	client, err := versioned.NewForConfig(testserver.Config(t))
@@ -32,7 +32,7 @@ func TestValidation(t *testing.T) {
 	named := func(name string) *v1alpha1.Foo {
 		return &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.FooSpec{DeploymentName: "web"}}
 	}
-	wants := func(deploymentName string) *v1alpha1.Foo {
+	naming := func(deploymentName string) *v1alpha1.Foo {
 		f := named("foo")
 		f.Spec.DeploymentName = deploymentName
 		return f
@@ -47,19 +47,19 @@ func TestValidation(t *testing.T) {
 		foo  *v1alpha1.Foo
 		want string // part of the message; empty: accepted
 	}{
-		"a name of one letter":         {wants("w"), ""},
-		"a name of one digit":          {wants("1"), ""},
-		"a name of 63":                 {wants(strings.Repeat("n", 63)), ""},
-		"a name of 64":                 {wants(strings.Repeat("n", 64)), "spec.deploymentName: Too long: may not be more than 63"},
-		"no name":                      {wants(""), "spec.deploymentName in body should be at least 1 chars long"},
-		"a capital letter":             {wants("Web"), noLabel},
-		"a dot":                        {wants("web.example"), noLabel},
-		"a dash at the beginning":      {wants("-web"), noLabel},
-		"a dash at the end":            {wants("web-"), noLabel},
-		"a dash in between":            {wants("w-e-b"), ""},
-		"an underscore":                {wants("w_b"), noLabel},
-		"a letter that is not ASCII":   {wants("w\u00e9b"), noLabel},
-		"a newline":                    {wants("web\n"), noLabel},
+		"a name of one letter":         {naming("w"), ""},
+		"a name of one digit":          {naming("1"), ""},
+		"a name of 63":                 {naming(strings.Repeat("n", 63)), ""},
+		"a name of 64":                 {naming(strings.Repeat("n", 64)), "spec.deploymentName: Too long: may not be more than 63"},
+		"no name":                      {naming(""), "spec.deploymentName in body should be at least 1 chars long"},
+		"a capital letter":             {naming("Web"), noLabel},
+		"a dot":                        {naming("web.example"), noLabel},
+		"a dash at the beginning":      {naming("-web"), noLabel},
+		"a dash at the end":            {naming("web-"), noLabel},
+		"a dash in between":            {naming("w-e-b"), ""},
+		"an underscore":                {naming("w_b"), noLabel},
+		"a letter that is not ASCII":   {naming("w\u00e9b"), noLabel},
+		"a newline":                    {naming("web\n"), noLabel},
 		"0 replicas":                   {replicas(0), ""},
 		"100 replicas":                 {replicas(100), ""},
 		"101 replicas":                 {replicas(101), "spec.replicas in body should be less than or equal to 100"},
@@ -100,7 +100,7 @@ func TestSamplesAreAccepted(t *testing.T) {
 	}
 }
 
-// Each invalid sample names in its first line the message that it is rejected with.
+// The first line of each invalid sample has the message of its rejection.
 func TestInvalidSamplesAreRejected(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -115,14 +115,14 @@ func TestInvalidSamplesAreRejected(t *testing.T) {
 	}
 }
 
-// dynamicFoos takes what a file says as it is: a typed client would drop an unknown field.
+// dynamicFoos returns a client that sends a file unchanged: a typed client would drop an unknown field.
 func dynamicFoos(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(testserver.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.Resource(v1alpha1.GroupVersion.WithResource("foos")).Namespace(testserver.Namespace(t))
+	return client.Resource(v1alpha1.SchemeGroupVersion.WithResource("foos")).Namespace(testserver.Namespace(t))
 }
 
 func sampleFiles(t *testing.T, pattern string) []string {

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// ConditionReady is True when the Deployment is as the spec wants it and all its replicas are available.
+// ConditionReady is True when the Deployment is as the spec describes it and all its replicas are available.
 // It is False in all other cases, and its reason says which.
 const ConditionReady = "Ready"
 
@@ -9,19 +9,19 @@ const (
 	// ReasonAvailable means that every replica is up to date and available. The one reason of True.
 	ReasonAvailable = "Available"
 
-	// ReasonRollingOut means that the Deployment is as the spec wants it and that its pods are not yet all
-	// replaced and available.
+	// ReasonRollingOut means that the Deployment is as the spec describes it and that the pods are not yet all replaced and
+	// available.
 	ReasonRollingOut = "RollingOut"
 
-	// ReasonScaledToZero means that no pod is wanted and none is left.
+	// ReasonScaledToZero means that no pod is desired and none is left.
 	ReasonScaledToZero = "ScaledToZero"
 
-	// ReasonNameConflict means that a Deployment of the name in the spec is there already and is not the
-	// Foo's. It is left as it is.
+	// ReasonNameConflict means that a Deployment of the name in the spec exists and is not owned by the Foo. It is left
+	// unchanged.
 	ReasonNameConflict = "NameConflict"
 
-	// ReasonApplyFailed means that the API server rejects the Deployment for any other reason; the message
-	// is the API server's.
+	// ReasonApplyFailed means that the API server rejects the Deployment for any other reason; the message is the API server's.
+	// Or an admission policy or webhook changes what is applied.
 	ReasonApplyFailed = "ApplyFailed"
 
 	// ReasonAPIError means that a request failed for a reason that may pass, for instance because an admission
@@ -37,10 +37,10 @@ const (
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
-// ConditionStalled is True when the controller has given up on the present spec: it tries nothing more
-// until the spec changes. It is absent otherwise.
+// ConditionStalled is True when the API server has rejected the Deployment as often as the controller tries: it is not tried
+// again until the spec changes. The condition is absent otherwise, also when another writer has made the Deployment as the
+// spec describes it.
 const ConditionStalled = "Stalled"
 
-// ReasonRetriesExhausted is the one reason of ConditionStalled: the API server refused the Deployment as
-// often as the controller tries.
+// ReasonRetriesExhausted is the one reason of ConditionStalled.
 const ReasonRetriesExhausted = "RetriesExhausted"

@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestConventions reads the generated CRDs as the API server does: every string, number and list of ours
-// is bounded (which also keeps CEL rules affordable), every list says how it is merged, every kind has a
-// status subresource and conditions keyed by type.
+// TestConventions checks the generated CRDs: every string, number and list of ours has bounds, which also limit the cost of CEL
+// rules, every list has a list type, every kind has a status subresource and conditions keyed by type.
 func TestConventions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "config", "crd", "bases", "*.yaml"))

@@ -7,9 +7,9 @@ import (
 // The comments of fields are what `kubectl explain` prints, line by line as they are broken here: one line
 // each, and the terminal breaks them.
 
-// FooSpec is what a user wants: one Deployment, under a name of the user's choice.
+// FooSpec is the desired state: one Deployment, under a name of the user's choice.
 type FooSpec struct {
-	// deploymentName is the name of the Deployment, a DNS label. When it changes, a Deployment of the new name takes the place of the old one.
+	// deploymentName is the name of the Deployment, a DNS label. When it changes, a Deployment of the new name replaces the old one.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -24,20 +24,21 @@ type FooSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// FooStatus is what the controller saw: it is written by the controller only.
+// FooStatus is the observed state: it is written by the controller only.
 type FooStatus struct {
-	// observedGeneration is the metadata.generation of the spec that this status speaks of.
+	// observedGeneration is the metadata.generation of the spec that this status is about.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// availableReplicas is the number of pods that the Deployment says are available.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
-	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+	AvailableReplicas int32 `json:"availableReplicas"`
 
-	// conditions holds the conditions Ready and, where the controller has given up, Stalled.
+	// conditions holds the condition Ready and, when the API server has rejected the Deployment as often as it is tried, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -45,7 +46,7 @@ type FooStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Foo is a Deployment, and what became of it.
+// Foo keeps a Deployment of a program that does nothing.
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -62,11 +63,11 @@ type Foo struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the Deployment that is wanted.
+	// spec is the desired state of the Deployment.
 	// +required
 	Spec FooSpec `json:"spec"`
 
-	// status is what was last seen of it.
+	// status is the state of the Deployment that was last observed.
 	// +optional
 	Status FooStatus `json:"status,omitempty"`
 }

@@ -7,30 +7,26 @@ import (
 )
 
 var (
-	// GroupVersion is the group and version of every kind in this package.
-	GroupVersion = schema.GroupVersion{Group: "samplecontroller.example.com", Version: "v1alpha1"}
+	// SchemeGroupVersion is the group and version of every kind in this package.
+	SchemeGroupVersion = schema.GroupVersion{Group: "samplecontroller.example.com", Version: "v1alpha1"}
 
-	// SchemeGroupVersion is GroupVersion under the name that the generated clients call it by.
-	SchemeGroupVersion = GroupVersion
-
-	// SchemeBuilder collects the functions that tell a scheme about these kinds.
+	// SchemeBuilder collects the functions that add these kinds to a scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-	// AddToScheme makes these kinds known to a scheme, and so to clients and caches built on it.
+	// AddToScheme adds these kinds to a scheme, and so to clients and caches with it.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
 // Resource returns the group and resource of a plural name of this package; generated listers name it in
 // their errors.
 func Resource(resource string) schema.GroupResource {
-	return GroupVersion.WithResource(resource).GroupResource()
+	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }
 
-// addKnownTypes lists the kinds. Where the kubebuilder CLI adds one, it writes a line for the older
-// scheme.Builder of controller-runtime, SchemeBuilder.Register(&Kind{}, &KindList{}): delete that line and
-// name the two types here.
+// addKnownTypes adds the kinds of this package to a scheme. The kubebuilder CLI adds another kind in the file of its types,
+// by SchemeBuilder.Register.
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Foo{}, &FooList{})
-	metav1.AddToGroupVersion(scheme, GroupVersion)
+	scheme.AddKnownTypes(SchemeGroupVersion, &Foo{}, &FooList{})
+	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -36,7 +36,7 @@ type Account struct {
 	admin *rest.Config
 }
 
-// NewAccount makes one, and returns when its rights are in force.
+// NewAccount creates one, and returns when its permissions are effective.
 func NewAccount(tb testing.TB) *Account {
 	tb.Helper()
 	clients := testserver.Client(tb)
@@ -59,7 +59,7 @@ func NewAccount(tb testing.TB) *Account {
 	must(a.bind(ctx, clients, readRole[rbacv1.ClusterRole](tb, "role.yaml")))
 	must(a.bind(ctx, clients, readRole[rbacv1.ClusterRole](tb, "metrics_auth_role.yaml")))
 	must(a.bindInNamespace(ctx, clients, readRole[rbacv1.Role](tb, "leader_election_role.yaml")))
-	must(a.waitForRights(ctx, clients))
+	must(a.waitForPermissions(ctx, clients))
 
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
 	token, err := accounts.CreateToken(ctx, serviceAccount, request, metav1.CreateOptions{})
@@ -105,9 +105,9 @@ func (a *Account) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: serviceAccount}}
 }
 
-// waitForRights waits until the server's authorizer has heard of the three bindings. Without it, the first
-// Deployment may be refused, and the Foo would say so.
-func (a *Account) waitForRights(ctx context.Context, clients kubernetes.Interface) error {
+// waitForPermissions waits until the server's authorizer has the three bindings. Otherwise the first Deployment may be rejected,
+// and the Foo would report that.
+func (a *Account) waitForPermissions(ctx context.Context, clients kubernetes.Interface) error {
 	for _, needed := range []authorizationv1.ResourceAttributes{
 		{Group: "samplecontroller.example.com", Resource: "foos", Verb: "list"},
 		{Group: "authentication.k8s.io", Resource: "tokenreviews", Verb: "create"},
@@ -117,8 +117,8 @@ func (a *Account) waitForRights(ctx context.Context, clients kubernetes.Interfac
 			User: a.User, ResourceAttributes: &needed,
 		}}
 		err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-			answer, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-			return err == nil && answer.Status.Allowed, err
+			response, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			return err == nil && response.Status.Allowed, err
 		})
 		if err != nil {
 			return err

@@ -14,9 +14,9 @@ import (
 // Write is one request of an account that changed something, or tried to, from the server's audit log.
 type Write struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status of the response.
 	Code int
-	// UserAgent tells which of several operators under one account it was.
+	// UserAgent differs between the operators under one account.
 	UserAgent string
 	// Received and Answered are times of the server's clock.
 	Received, Answered time.Time
@@ -31,12 +31,11 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s %s %s/%s %d", w.Verb, resource, w.Namespace, w.Name, w.Code)
 }
 
-// Lease tells whether it is one of leader election.
+// Lease reports whether it is a write of leader election.
 func (w Write) Lease() bool { return w.Group == "coordination.k8s.io" }
 
-// Writes returns what the account has written to the objects of one namespace, in order; with an empty
-// namespace, in all. Reviews of tokens and of access do not count. The server notes a request before it
-// ends it, so what has been answered is there.
+// Writes returns what the account has written to the objects of one namespace, in order; with an empty namespace, in all. Reviews
+// of tokens and of access do not count. The server logs a request before it ends it, so every write with a response is there.
 func (a *Account) Writes(tb testing.TB, namespace string) []Write {
 	tb.Helper()
 	log, err := os.ReadFile(testserver.AuditLog(tb))

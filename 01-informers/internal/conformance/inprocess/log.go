@@ -10,11 +10,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// quiet is for what controller-runtime logs apart from any manager.
+// quiet discards what controller-runtime logs without a manager.
 var quiet = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
 
-// withLogger returns a context whose logger is the test's own log, until the test ends: an operator's last
-// lines may come later.
+// withLogger returns a context whose logger writes to the log of the test, until the test ends: an operator may log later.
 func withLogger(tb testing.TB, name string) context.Context {
 	tb.Helper()
 	quiet()

@@ -1,6 +1,6 @@
 // Package inprocess starts an implementation of the Foo controller inside a test, against the API server of
-// internal/testserver. It runs under a ServiceAccount with the rights that config/rbac gives it and no
-// others, so that a right that is missing there is missing here too.
+// internal/testserver. It runs under a ServiceAccount with the permissions of config/rbac and no others, so that a permission
+// that is missing there is missing here too.
 //
 //	account := inprocess.NewAccount(t)
 //	running := inprocess.Start(t, account, inprocess.Settings{Implementation: "raw", Namespace: namespace})
@@ -24,7 +24,7 @@ import (
 	"example.com/workbook/01-informers/internal/raw"
 )
 
-// implementations are those that cmd/main.go offers, by the value of its flag.
+// implementations are those that cmd/main.go and cmd/raw run.
 var implementations = map[string]operator.Run{
 	"managed": managed.Run,
 	"raw":     raw.Run,
@@ -33,28 +33,27 @@ var implementations = map[string]operator.Run{
 // Names are the names of all implementations, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(implementations)) }
 
-// Image is what the Foos' pods would run, if any ran here.
+// Image is the image of the Foos' pods, which do not run here.
 const Image = "example.com/foo:test"
 
-// stopTimeout bounds the wait for an implementation that was told to end: longer than it drains.
+// stopTimeout bounds the shutdown of an implementation: it is longer than the drain.
 const stopTimeout = 60 * time.Second
 
 // Settings say what to start. Only Implementation must be set.
 type Settings struct {
 	// Implementation is one of Names.
 	Implementation string
-	// Namespace confines the operator to one namespace, by sending its lists and watches of the whole
-	// cluster there. Tests that run side by side on one server need it: neither may see the other's Foos.
-	// Empty: it sees the whole cluster.
+	// Namespace confines the operator to one namespace, by changing the paths of its lists and watches of the whole cluster.
+	// Tests that run in parallel on one server need it, because each must see its own Foos only. Empty: the whole cluster.
 	Namespace string
-	// Config changes how the server is reached: another Host, a Wrap. It may be nil.
+	// Config changes the configuration of the operator's clients, for instance by a Wrap. It may be nil.
 	Config func(*rest.Config)
-	// Options changes what the implementation is told. Without it, there are no metrics, probes and leader
-	// election, and a refusal is tried again 3 times.
+	// Options changes the options of the implementation. By default there are no metrics, probes and leader election, and a
+	// rejected Deployment is tried again 3 times. It may be nil.
 	Options func(*operator.Options)
 }
 
-// Running is an implementation at work.
+// Running is an implementation that runs.
 type Running struct {
 	cancel context.CancelFunc
 	line   *line
@@ -62,8 +61,8 @@ type Running struct {
 	err    error
 }
 
-// Start starts an implementation, and ends it at the end of the test at the latest. It does not wait: what
-// the operator does shows when it is ready.
+// Start starts an implementation, and stops it at the end of the test at the latest. It does not wait until the operator is
+// ready.
 func Start(tb testing.TB, account *Account, settings Settings) *Running {
 	tb.Helper()
 	run := implementations[settings.Implementation]
@@ -104,8 +103,8 @@ func Start(tb testing.TB, account *Account, settings Settings) *Running {
 	return r
 }
 
-// Stop ends it as SIGTERM does, waits until it has ended, and fails the test if that was not in order. To
-// stop what has ended already does nothing.
+// Stop stops it as SIGTERM does, waits until it has ended, and fails the test if it returns an error. It does nothing if it has
+// ended already.
 func (r *Running) Stop(tb testing.TB) {
 	tb.Helper()
 	r.cancel()
@@ -114,11 +113,11 @@ func (r *Running) Stop(tb testing.TB) {
 	}
 }
 
-// Cancel tells it to end, as SIGTERM does, and returns at once.
+// Cancel stops it as SIGTERM does, and returns at once.
 func (r *Running) Cancel() { r.cancel() }
 
-// Cut takes its connection to the server away for good, in the middle of whatever it sends: to the server
-// it is as if the process had been killed. The process itself goes on and does not know.
+// Cut closes its connections to the server for good, also during a request: for the server it is as if the process had been
+// killed. The operator itself goes on.
 func (r *Running) Cut() { r.line.cancel() }
 
 // Done is closed when it has ended.

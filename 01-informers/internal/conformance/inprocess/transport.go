@@ -8,7 +8,7 @@ import (
 	"regexp"
 )
 
-// line is an operator's connection to the server, which can be cut once and for all.
+// line is the transport of an operator, which can be cut for good.
 type line struct {
 	next   http.RoundTripper
 	cutOff context.Context
@@ -23,31 +23,30 @@ func newLine() *line {
 
 var errCut = errors.New("the connection is cut")
 
-// wrap puts the line before a transport. Each client of a rest.Config gets a line of its own, and all are
-// cut at once.
+// wrap wraps a transport. Each client of a rest.Config has a line of its own, and all are cut at once.
 func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
 	return &line{next: next, cutOff: l.cutOff, cancel: l.cancel}
 }
 
-// RoundTrip fails at once where the line is cut, and in the middle where it is cut then: also while the body
-// of the answer, a watch for example, is being read.
+// RoundTrip fails if the line is cut, also during the request and while the body of the response is being read, for instance of
+// a watch.
 func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 	if l.cutOff.Err() != nil {
 		return nil, errCut
 	}
 	ctx, cancel := context.WithCancel(req.Context())
-	forget := context.AfterFunc(l.cutOff, cancel) //nolint:contextcheck // what is cut is all requests at once, whatever their contexts
-	answer, err := l.next.RoundTrip(req.WithContext(ctx))
+	forget := context.AfterFunc(l.cutOff, cancel) //nolint:contextcheck // all requests are cut at once, whatever their contexts
+	response, err := l.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		forget()
 		cancel()
 		return nil, err
 	}
-	answer.Body = &body{ReadCloser: answer.Body, end: func() { forget(); cancel() }}
-	return answer, nil
+	response.Body = &body{ReadCloser: response.Body, end: func() { forget(); cancel() }}
+	return response, nil
 }
 
-// body tells when an answer has been read, or is not wanted any more.
+// body calls end when it is closed.
 type body struct {
 	io.ReadCloser
 	end func()
@@ -58,8 +57,7 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// confine returns a wrapper that turns each list and watch of a whole cluster's objects into one of a
-// namespace's.
+// confine returns a wrapper that turns each list and watch of the whole cluster into one of a namespace.
 func confine(namespace string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {

@@ -1,33 +1,33 @@
-// Cards: the items of one part. Lists of cards are kept in step with what they should show by moving, adding and removing
-// as few as possible, so that a card that has the focus keeps it.
+// Cards: the items of one part. A list of cards is updated by moving, adding and removing as few as possible, so that a card
+// with the focus keeps it.
 
 import { element, isLast, keyStages, shortClock } from "./parts.js";
 
 const signs = { add: "+", update: "~", delete: "−" };
 const spoken = { add: "new", update: "changed", delete: "deleted" };
 
-/** What a card says besides the name of its item. */
+/** What a card says beside the name of its item. */
 const details = {
-  waiting: { dirty: "after the worker", merged: "was there" },
-  working: { started: "taken" },
+  waiting: { dirty: "dirty", merged: "merged" },
+  working: { started: "processed" },
 };
 
-/** What an event on a card says: its type, or more where that is not clear by itself. */
+/** What a card says of its event: the type, or more if that is not clear by itself. */
 export function detail(event, model) {
   if (event.stage === "backoff" && !event.into) {
     const left = event.time + event.delayMs - model.time();
-    return `try ${event.attempt}, ${left > 0 ? `back in ${(left / 1000).toFixed(1)} s` : "its time is over"}`;
+    return `attempt ${event.attempt}, ${left > 0 ? `queued in ${(left / 1000).toFixed(1)} s` : "backoff expired"}`;
   }
   if (event.tombstone) return `${event.type}, tombstone`;
   return details[event.stage]?.[event.type] ?? event.type;
 }
 
-/** A card that is wanted in a list: id is its place among the cards there, look is "here", "past", "kept" or "held". */
+/** The data of a card: id is unique in its list, look is "here", "past", "kept" or "held". */
 export function card(id, item, stage, look, text) {
   return { id, item: item.id, name: item.name, namespace: item.namespace, version: item.version, change: item.change, stage, look, text };
 }
 
-/** Cards of what came through a part, and is elsewhere by now. */
+/** Cards of items that were in a part and have moved on. */
 export function trail(model, stage) {
   return model.trail[stage]
     .filter(({ item }) => item.event.stage !== stage || isLast(item.event))
@@ -35,7 +35,7 @@ export function trail(model, stage) {
 }
 
 function pastText(event) {
-  const what = event.stage === "backoff" ? `try ${event.attempt} failed` : details[event.stage]?.[event.type] ?? event.type;
+  const what = event.stage === "backoff" ? `attempt ${event.attempt} failed` : details[event.stage]?.[event.type] ?? event.type;
   return `${what}, ${shortClock(event.time)}`;
 }
 
@@ -46,7 +46,7 @@ export class Cards {
     this.made = new Map(); // by id: the list item, and what it was drawn from
   }
 
-  /** Shows exactly the wanted cards, in that order. followed is the item that is marked. */
+  /** Shows these cards in this order. followed is the item to mark. */
   show(wanted, followed) {
     const ids = new Set(wanted.map((one) => one.id));
     for (const [id, { row }] of this.made) {

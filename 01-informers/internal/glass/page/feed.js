@@ -1,20 +1,20 @@
-// The line to the server: a state to begin with, then everything that happens after it.
+// The connection to the server: a state first, and then every event after it.
 
 /** How long to wait before another attempt, in milliseconds. */
 const patience = 2000;
 
 export class Feed {
   /**
-   * model takes what comes. changed is called after every change of it, and connection with "connecting",
-   * "connected" or "lost". say is told what a reader ought to hear of.
+   * model receives states and events. changed is called after every change of it, and connection with "connecting",
+   * "connected" or "lost". say gets sentences for a screen reader.
    */
   constructor(model, { changed, connection, say }) {
     Object.assign(this, { model, changed, connection, say });
-    this.pending = null; // batches that came while a state is under way
-    this.wanted = false; // another state is wanted after that one
+    this.pending = null; // batches that arrive during a request for a state
+    this.wanted = false; // another state is needed after that one
   }
 
-  /** Begins, or begins again with a server that was restarted. */
+  /** Begins, also with a server that was restarted. */
   async begin() {
     this.source?.close();
     this.connection("connecting");
@@ -23,7 +23,7 @@ export class Feed {
     else this.listen(cursor);
   }
 
-  /** Draws a new picture from /state, and puts what came meanwhile on top of it. */
+  /** Replaces the model by /state, and applies the batches that arrived meanwhile. */
   async refresh() {
     if (this.pending) {
       this.wanted = true;
@@ -35,7 +35,7 @@ export class Feed {
       const response = await fetch("state", { signal: AbortSignal.timeout(10000) });
       if (response.ok) state = await response.json();
     } catch {
-      // The server is away: who called tries again.
+      // The server does not respond: the caller retries.
     }
     const pending = this.pending;
     this.pending = null;
@@ -53,7 +53,7 @@ export class Feed {
     return state.cursor;
   }
 
-  /** Refreshes until it succeeds, while the connection stays. */
+  /** Refreshes until it succeeds, while the connection stays open. */
   async redraw() {
     if (await this.refresh() === undefined && !this.pending) setTimeout(() => this.redraw(), patience);
   }
@@ -70,12 +70,12 @@ export class Feed {
     on("batch", (message) => this.take(JSON.parse(message.data)));
     on("dropped", (message) => this.dropped(JSON.parse(message.data)));
     on("reset", () => {
-      this.say("The server was restarted. The page begins again.");
+      this.say("The server was restarted. The page shows its new state.");
       this.begin();
     });
     source.onerror = () => {
       this.connection("lost");
-      // The browser tries again by itself, but not after an answer that is an error.
+      // The browser reconnects by itself, but not after a response with an error.
       if (source.readyState === EventSource.CLOSED && source === this.source) setTimeout(() => this.listen(last), patience);
     };
   }

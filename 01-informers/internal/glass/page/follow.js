@@ -2,7 +2,7 @@
 
 import { clock, duration, element, isLast, titles } from "./parts.js";
 
-/** How long to wait before the object is asked for again, in milliseconds. */
+/** How long to wait before the object is requested again, in milliseconds. */
 const patience = 1000;
 
 export class Follow {
@@ -17,7 +17,7 @@ export class Follow {
     this.versions = element("p", { className: "versions" });
     this.yaml = element("pre", { tabIndex: 0, ariaLabel: "The object, as YAML" });
     this.object = element("details", { className: "object", ontoggle: () => this.drawObject() },
-      element("summary", {}, "The object, as the store has it"), this.yaml);
+      element("summary", {}, "The object in the store"), this.yaml);
     this.shown = element("div", { className: "followed-item" }, this.where, this.stop, this.history, this.versions, this.object);
     this.body.append(this.hint, this.shown);
   }
@@ -37,7 +37,7 @@ export class Follow {
     if (!this.id) return;
     this.id = this.item = this.key = undefined;
     this.object.open = false;
-    this.say("Nothing is followed any more.");
+    this.say("No item is followed.");
     this.draw();
   }
 
@@ -54,8 +54,8 @@ export class Follow {
     this.title.textContent = this.id ? `Following ${this.key}` : "Follow an item";
     if (!this.id) {
       const { name } = this.model.resource;
-      this.hint.textContent = "Choose a card: click it, or go there with Tab and the arrow keys. It is then marked in every part that it came through, and its history is here. "
-        + `To see one travel, change something: kubectl label ${name} NAME seen=yes`;
+      this.hint.textContent = "Choose a card: click it, or use Tab and the arrow keys. The page then marks it in every part that it has entered, and shows its history here. "
+        + `To see an item move, change an object: kubectl label ${name} NAME seen=yes`;
       return;
     }
     this.drawHistory();
@@ -65,7 +65,7 @@ export class Follow {
   drawHistory() {
     const { item } = this;
     if (!item) {
-      this.where.textContent = "It came into the store before this page began to look.";
+      this.where.textContent = "It was added to the store before this page was opened.";
       this.history.replaceChildren();
       return;
     }
@@ -75,11 +75,11 @@ export class Follow {
     this.where.textContent = `Version ${item.version}. ${place(event)}`;
     this.history.replaceChildren(...item.history.map((one, at) => this.row(one, item.history[at - 1])));
     if (!["list", "watch"].includes(item.history[0].stage)) {
-      this.history.prepend(element("li", { className: "gap" }, "What happened before, this page has not seen."));
+      this.history.prepend(element("li", { className: "gap" }, "The page does not have earlier events."));
     }
-    if (item.left) this.history.append(element("li", { className: "gap" }, `${item.left} events in between are not kept.`));
+    if (item.left) this.history.append(element("li", { className: "gap" }, `The page does not keep ${item.left} events in between.`));
     if (grew) this.body.scrollTop += Math.max(0, this.history.getBoundingClientRect().bottom - this.body.getBoundingClientRect().bottom);
-    // What is followed is said aloud, but not faster than it can be heard.
+    // A screen reader says where the followed item is, but not faster than a user can listen.
     if (this.said !== event.stage && (this.model.now.paused || performance.now() - (this.saidAt ?? 0) > patience)) {
       this.said = event.stage;
       this.saidAt = performance.now();
@@ -99,10 +99,10 @@ export class Follow {
     this.versions.hidden = others.length === 0;
     this.versions.replaceChildren("Other versions of this object: ", ...others.map((one) => element("button", {
       type: "button", className: "plain", onclick: () => this.begin(one.id),
-    }, `${one.version}, ${one.id === this.item?.event.into ? "goes on for this one" : isLast(one.event) ? "ended" : titles[one.event.stage]}`)));
+    }, `${one.version}, ${one.id === this.item?.event.into ? "continues for this one" : isLast(one.event) ? "ended" : titles[one.event.stage]}`)));
   }
 
-  /** Asks for the object while that is open, again when the store has another version of it. */
+  /** Requests the object while its panel is open, and again when the store has another version. */
   async drawObject() {
     if (!this.object.open || !this.key) return;
     const stored = this.model.objects.get(this.key)?.item ?? "";
@@ -119,10 +119,10 @@ export class Follow {
       const text = await response.text();
       if (this.yamlOf === wanted) this.yaml.textContent = text;
     } catch {
-      this.yaml.textContent = "The server does not answer.";
+      this.yaml.textContent = "The server does not respond.";
       this.yamlOf = undefined;
     }
-    // A version that came meanwhile is asked for after a rest.
+    // A version that arrived meanwhile is requested after a wait.
     setTimeout(() => {
       this.asking = false;
       this.drawObject();
@@ -132,12 +132,12 @@ export class Follow {
 
 /** Where an item is, in words. */
 function place(event) {
-  if (event.into) return "It ended here: its key was there already, and the other item goes on.";
-  if (event.stage === "done") return "Its way is at its end: the work is done.";
+  if (event.into) return "It ended here: its key waited already, and the other item continues.";
+  if (event.stage === "done") return "It ended here: the work is done.";
   return `It is in: ${titles[event.stage]}.`;
 }
 
-/** The list of what happened. */
+/** The list of events. */
 export class Log {
   constructor(list, model) { Object.assign(this, { list, model, drawn: 0 }); }
 

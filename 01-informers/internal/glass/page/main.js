@@ -1,4 +1,4 @@
-// The page: puts the line to the server, what is known and what is drawn together, and listens to the reader.
+// The page: connects the feed, the model and the views, and handles input.
 
 import { Feed } from "./feed.js";
 import { Follow, Log } from "./follow.js";
@@ -6,9 +6,9 @@ import { Model } from "./model.js";
 import { count } from "./parts.js";
 import { Path } from "./path.js";
 
-/** While this many events a second come or more, cards are drawn a few times a second only, so that they can be read. */
+/** With more events a second than this, the page is drawn less often, so that cards can be read. */
 const many = 100;
-const calm = 250; // milliseconds
+const interval = 250; // milliseconds between two drawings then
 
 const byId = (id) => document.getElementById(id);
 const model = new Model();
@@ -17,26 +17,26 @@ const follow = new Follow(byId("follow"), model, { say, draw: soon });
 const log = new Log(byId("log-list"), model);
 const feed = new Feed(model, { changed: soon, connection, say });
 
-// What is spoken: one sentence at a time, the newest.
+// What a screen reader says: one sentence at a time, the latest.
 function say(text) { byId("live").textContent = text; }
 
-const states = { connecting: "connecting", connected: "connected", lost: "connection lost, trying again" };
+const states = { connecting: "connecting", connected: "connected", lost: "connection lost, reconnecting" };
 
 function connection(state) {
   const lamp = byId("connection");
   if (lamp.dataset.is === state) return;
-  if (state === "lost") say("The connection is lost. What you see is how it was.");
+  if (state === "lost") say("The connection is lost. The page shows the last known state.");
   else if (lamp.dataset.is === "lost" && state === "connected") say("Connected again.");
   lamp.dataset.is = state;
   lamp.textContent = states[state];
   document.body.classList.toggle("lost", state === "lost");
 }
 
-// Drawing: at most once a frame, and calmer while much happens.
+// Drawing: at most once a frame, and less often with many events.
 let planned = false;
 let drawn = { at: 0, seq: 0 };
 
-/** Sees to it that what has changed is drawn. */
+/** Draws the page with the next frame. */
 function soon() {
   if (planned) return;
   planned = true;
@@ -46,7 +46,7 @@ function soon() {
 function frame(now) {
   const events = model.seq - drawn.seq;
   const passed = now - drawn.at;
-  if (passed < calm && events > many * passed / 1000 && events > 20) {
+  if (passed < interval && events > many * passed / 1000 && events > 20) {
     requestAnimationFrame(frame);
     return;
   }
@@ -68,15 +68,15 @@ function drawHead() {
   const { resource, now, missed } = model;
   const group = resource.group ? `.${resource.group}` : "";
   const where = resource.namespaced ? (resource.namespace ? ` in ${resource.namespace}` : " in all namespaces") : "";
-  const fails = resource.failEvery ? `, every ${resource.failEvery === 1 ? "" : `${ordinal(resource.failEvery)} `}piece of work fails` : "";
-  const only = resource.metadataOnly ? ", metadata only: the content stays in the API server" : "";
+  const fails = resource.failEvery ? (resource.failEvery === 1 ? ", all work fails" : `, the work fails every ${ordinal(resource.failEvery)} time`) : "";
+  const only = resource.metadataOnly ? ", metadata only: the API server does not send the content" : "";
   write(byId("resource"), `${resource.name}${group}${where}${fails}${only}`);
 
   const lamp = byId("running");
   const state = now.paused ? "paused" : now.synced ? "running" : "listing";
   if (lamp.dataset.is !== state) {
     lamp.dataset.is = state;
-    lamp.textContent = { paused: "paused", running: "running", listing: "running, first list under way" }[state];
+    lamp.textContent = { paused: "paused", running: "running", listing: "running, first list not complete" }[state];
     document.body.classList.toggle("paused", now.paused);
   }
   const pause = byId("pause");
@@ -85,7 +85,7 @@ function drawHead() {
   pause.disabled = byId("step").disabled = false;
 
   const warning = byId("warning");
-  write(warning, missed ? `${count(missed)} ${missed === 1 ? "event was" : "events were"} dropped because this page was too slow. What you see was drawn anew and is right; histories may have gaps.` : "");
+  write(warning, missed ? `${count(missed)} ${missed === 1 ? "event was" : "events were"} dropped because this page was too slow. The page shows the current state; histories may have gaps.` : "");
   if (missed && missed !== drawHead.said) say(warning.textContent);
   drawHead.said = missed;
   warning.hidden = !missed;
@@ -97,18 +97,18 @@ function write(where, text) {
   if (where.textContent !== text) where.textContent = text;
 }
 
-// What the reader does.
+// What the user does.
 async function control(what) {
   try {
     const response = await fetch(what, { method: "POST", signal: AbortSignal.timeout(10000) });
     if (!response.ok) throw new Error(await response.text());
     const { now, stepped } = await response.json();
     model.stand(now);
-    if (what === "pause") say("Paused. Every part holds what it has.");
-    if (what === "resume") say("Everything goes on.");
-    if (what === "step") say(stepped ? `Step: ${stepped.key ?? "the list"} to ${stepped.to}.` : "Nothing is held, so that nothing moved.");
+    if (what === "pause") say("Paused. No item moves.");
+    if (what === "resume") say("Resumed. All items move.");
+    if (what === "step") say(stepped ? `Step: ${stepped.key ?? "the list"} to ${stepped.to}.` : "No item waits, so none moved.");
   } catch {
-    say(`The server did not ${what}: it does not answer.`);
+    say(`The server does not respond to ${what}.`);
   }
   soon();
 }
@@ -117,7 +117,7 @@ const toggle = () => model.now && control(model.now.paused ? "resume" : "pause")
 let steps = 0;
 let stepping = Promise.resolve();
 
-/** Steps, one after the other. A key that is held down does not get ahead of the server. */
+/** Steps, one after the other. A key that is held down sends the next step after the response to the last. */
 function step(event) {
   if (event.repeat && steps > 0) return;
   steps++;
@@ -139,8 +139,8 @@ for (const type of ["focusin", "click"]) {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
   const card = cardOf(event);
-  // Space and Enter press a button that has the focus. A card is followed as soon as it has it, so that space is free there.
-  // One that is no longer shown, because the help was closed just now, may still have it for a moment.
+  // Space and Enter press a button with the focus. A card is followed when it gets the focus, so that space can pause there.
+  // A button of the help may still have the focus just after the help was closed.
   const pressed = !card && event.target.closest("button, summary, a")?.checkVisibility();
   const scrolled = event.target.closest("#log-list, pre");
   const act = {
@@ -154,9 +154,9 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// A key that is kept back counts down.
+// Keys in backoff show the time until they are queued.
 setInterval(() => {
   if (model.now?.counts.backoff) soon();
-}, calm);
+}, interval);
 
 feed.begin();

@@ -1,12 +1,12 @@
-// What the page knows of the informer: which item is where, what came through each part, what the store holds.
-// Everything here comes from the server (event.go says what it sends), and all of it is bounded.
+// The state of the informer: where each item is, the last events of each part, the objects of the store. All of it comes from
+// the server (event.go is its API), and all of it is bounded.
 
 import { isLast, parts } from "./parts.js";
 
-/** How much is kept. What is left out of a part is still counted there: the counts are the server's. */
+/** How much is kept. The counts of a part include what is left out: they are those of the server. */
 const most = { live: 4000, ended: 500, objects: 5000, log: 200, trail: 8, history: 48 };
 
-/** One version of one object, and what happened to it. */
+/** One object at one resourceVersion, and its events. */
 class Item {
   constructor(event) {
     this.id = event.item;
@@ -20,7 +20,7 @@ class Item {
     this.left = 0; // events left out of the middle of the history
   }
 
-  /** The newest event. */
+  /** The latest event. */
   get event() { return this.history.at(-1); }
 
   add(event) {
@@ -33,7 +33,7 @@ class Item {
   }
 }
 
-/** What a type says about the kind of change. Others, such as a worker's, say nothing about it. */
+/** The kind of change of a type. Other types, such as those of a worker, do not say it. */
 const changes = {
   ADDED: "add", Added: "add", add: "add", LISTED: "add",
   MODIFIED: "update", Updated: "update", update: "update",
@@ -50,16 +50,16 @@ export class Model {
 
   empty() {
     this.seq = 0;
-    this.items = new Map(); // live items by id, the one that has not moved for longest first
+    this.items = new Map(); // items that have not ended, by id; the one that has not moved for the longest time is the first
     this.ended = new Map(); // the same for those that have ended
-    this.here = {}; // by stage: the items that are there, by id, in the order in which they came
+    this.here = {}; // by stage: the items that are there, by id, in the order of their arrival
     this.trail = {}; // by stage: the last events there, newest first
     this.notes = {}; // by stage: the last event about the part itself
     for (const { stage } of parts) {
       this.here[stage] = new Map();
       this.trail[stage] = [];
     }
-    this.objects = new Map(); // what the store holds, by key, the newest change last
+    this.objects = new Map(); // the objects of the store, by key, the latest change last
     this.log = [];
   }
 
@@ -74,13 +74,13 @@ export class Model {
     this.offset = performance.now() - state.time;
 
     for (const object of state.objects.toReversed()) this.objects.set(object.key, object);
-    // The newest event of every item, with what is known of its way from the log and from before.
-    const ways = Map.groupBy(state.log.filter((event) => event.item), (event) => event.item);
+    // The latest event of every item, with its earlier events from the log and from the old model.
+    const paths = Map.groupBy(state.log.filter((event) => event.item), (event) => event.item);
     for (const newest of state.items) {
       const item = new Item(newest);
       const before = known.get(newest.item);
-      const way = new Map([...before?.history ?? [], ...ways.get(newest.item) ?? [], newest].map((event) => [event.seq, event]));
-      for (const seq of [...way.keys()].sort((a, b) => a - b)) item.add(way.get(seq));
+      const path = new Map([...before?.history ?? [], ...paths.get(newest.item) ?? [], newest].map((event) => [event.seq, event]));
+      for (const seq of [...path.keys()].sort((a, b) => a - b)) item.add(path.get(seq));
       item.left += before?.left ?? 0;
       this.place(item, null);
     }
@@ -94,7 +94,7 @@ export class Model {
     this.now = state.now;
   }
 
-  /** Takes a Batch. It returns false if events are missing before it. */
+  /** Applies a Batch. It returns false if events before it are missing. */
   take(batch) {
     for (const event of batch.events) {
       if (event.seq <= this.seq) continue;
@@ -105,7 +105,7 @@ export class Model {
     return true;
   }
 
-  /** Takes how things stand, unless it is older than what is known. */
+  /** Sets a Now, unless it is older than the current one. */
   stand(now) {
     if (now.seq >= this.now.seq) this.now = now;
   }
@@ -128,7 +128,7 @@ export class Model {
 
   item(id) { return this.items.get(id) ?? this.ended.get(id); }
 
-  /** Puts an item where its newest event says that it is. */
+  /** Moves an item to the stage of its latest event. */
   place(item, before) {
     this.items.delete(item.id);
     this.ended.delete(item.id);
@@ -162,7 +162,7 @@ export class Model {
   /** The server's time now, in milliseconds since the start of the run. */
   time() { return performance.now() - this.offset; }
 
-  /** The known versions of an object, newest first. */
+  /** The items of an object, newest first. */
   versions(key) {
     return [...this.items.values(), ...this.ended.values()]
       .filter((item) => item.key === key)

@@ -1,9 +1,9 @@
-// The drawing of the path: one box for each part, with its counts and its cards.
+// The path: one box for each part, with its counts and its cards.
 
 import { card, Cards, detail, trail } from "./cards.js";
 import { count, duration, element, parts } from "./parts.js";
 
-/** How many cards a part shows at once. How many more there are is said below them. */
+/** How many cards a part shows at once. Below them it says how many more there are. */
 const mostCards = 40;
 
 export class Path {
@@ -13,7 +13,7 @@ export class Path {
     root.append(...this.boxes.map((box) => box.root));
   }
 
-  /** Draws how things stand. followed is the id of the item that is followed, or undefined. */
+  /** Draws the current state. followed is the id of the followed item, or undefined. */
   draw(followed) {
     const focused = document.activeElement?.closest?.(".card");
     const item = focused?.dataset.item;
@@ -23,7 +23,7 @@ export class Path {
     if (focused && document.activeElement !== focused) this.refocus(focused, item, stage);
   }
 
-  /** Gives the focus back after a card was moved, or moves it along with its item. */
+  /** Sets the focus again after a card was moved, or moves it with its item. */
   refocus(card, item, stage) {
     const cards = [...this.root.querySelectorAll(".card")].filter((one) => one.dataset.item === item && item !== "");
     const now = cards.find((one) => one.dataset.look === "here") ?? cards.find((one) => one.dataset.look === "held");
@@ -32,7 +32,7 @@ export class Path {
     target?.focus({ preventScroll: true });
   }
 
-  /** One card of each part is reached with Tab, the others with the arrow keys. */
+  /** Tab moves to one card of each part, the arrow keys to the others. */
   tabStops() {
     for (const { root } of this.boxes) {
       const cards = [...root.querySelectorAll(".card")];
@@ -55,7 +55,7 @@ export class Path {
     const full = this.boxes.map(({ root }) => root).filter((root) => root === box || root.querySelector(".card"));
     const next = full[full.indexOf(box) + (key === "ArrowRight" ? 1 : -1)];
     if (!next) return;
-    // To the same item there, if that is shown.
+    // To the same item there, if that part shows it.
     const there = [...next.querySelectorAll(".card")];
     (there.find((one) => one.dataset.item === from.dataset.item) ?? there[0]).focus();
   }
@@ -73,7 +73,7 @@ class Box {
     this.note = element("p", { className: "note" });
     this.mark = element("p", { className: "mark", hidden: true });
     this.more = element("p", { className: "more", hidden: true });
-    this.before = element("p", { className: "before", hidden: true, textContent: "lately:" });
+    this.before = element("p", { className: "before", hidden: true, textContent: "before:" });
     this.root = element("section", { "className": "part", "data-stage": part.stage, "aria-label": part.title },
       element("div", { className: "top" }, element("h3", { textContent: part.title }), this.number, this.unit),
       typeName(part.type),
@@ -99,13 +99,13 @@ class Box {
     this.drawMark(followed);
   }
 
-  /** Whether the names of objects do not tell them apart. */
+  /** Whether two objects may have the same name. */
   crowded() { return this.model.resource.namespaced && !this.model.resource.namespace; }
 
   drawCounts(passed) {
     const { part, model } = this;
     const total = count(model.now.totals[part.stage] ?? 0);
-    write(this.total, `${total} ${part.stage === "store" ? "changes " : ""}so far${passed ? ", lately:" : ""}`);
+    write(this.total, `${total} ${part.stage === "store" ? "changes " : ""}so far${passed ? ", before:" : ""}`);
     if (part.now) {
       const now = model.now.counts[part.now];
       const workers = part.stage === "working" ? `of ${count(model.resource.workers)}` : part.unit[now === 1 ? 0 : 1];
@@ -117,7 +117,7 @@ class Box {
     this.note.title = this.note.textContent;
   }
 
-  /** What waits at the entrance of this part while everything is paused. */
+  /** The items that wait to enter this part while paused. */
   held() {
     const { model, part } = this;
     return model.now.held.flatMap((held, place) => {
@@ -128,61 +128,61 @@ class Box {
         id, name: held.key ? held.key.slice(slash + 1) : "the whole list", namespace: (held.key ?? "").slice(0, Math.max(slash, 0)),
         version: id.split("@")[1] ?? "", change: "update",
       };
-      return [card(`held ${place} ${id}`, item, part.stage, "held", place === 0 ? "next step" : "held")];
+      return [card(`held ${place} ${id}`, item, part.stage, "held", place === 0 ? "next step" : "waits")];
     });
   }
 
-  /** What is in this part: cards for the first, and how many there are besides. */
+  /** The items in this part: cards for the first ones, and how many more there are. */
   here() {
     const { model, part } = this;
     const items = [...model.here[part.stage].values()];
     if (part.stage === "store") return this.stored(items);
     if (part.stage === "backoff") items.sort((a, b) => a.event.time + a.event.delayMs - b.event.time - b.event.delayMs);
     const cards = items.slice(0, mostCards).map((item) => card(item.id, item, part.stage, "here", detail(item.event, model)));
-    // A whole list is one delta in the queue, and what is dirty does not count as waiting: then the cards are counted.
+    // A whole list is one delta in the queue, and a dirty key does not count as waiting: then the cards are counted.
     const counted = part.now && part.stage !== "queue" ? model.now.counts[part.now] : 0;
     return { cards, left: Math.max(counted, items.length) - cards.length };
   }
 
-  /** The store keeps objects, and items come through it: those that have just arrived are shown first. */
+  /** The objects of the store, and before them the items that have just arrived. */
   stored(arrived) {
     const { model } = this;
     const gone = arrived.filter((item) => item.event.type === "delete");
-    const cards = gone.slice(0, mostCards).map((item) => card(item.id, item, "store", "here", "has left the store"));
+    const cards = gone.slice(0, mostCards).map((item) => card(item.id, item, "store", "here", "removed"));
     const fresh = new Set(arrived.map((item) => item.id));
     const objects = [...model.objects.values()];
     for (let at = objects.length - 1; at >= 0 && cards.length < mostCards; at--) {
       const { key, item, resourceVersion } = objects[at];
       const slash = key.lastIndexOf("/");
       const known = model.item(item) ?? { id: item, name: key.slice(slash + 1), namespace: key.slice(0, Math.max(slash, 0)), version: resourceVersion, change: "kept" };
-      // One that is on its way has a card of its own, so that the focus goes on with it and does not stay with the object.
+      // An item that moves on has a card of its own, so that the focus moves with it and does not stay with the object.
       const passing = fresh.has(item);
       cards.push(card(passing ? item : key, known, "store", passing ? "here" : "kept", `version ${resourceVersion}`));
     }
     return { cards, left: model.now.counts.store - (cards.length - Math.min(gone.length, mostCards)) };
   }
 
-  /** How long after its first event the followed item came here, the last time it did. */
+  /** The time from the first event of the followed item to its last arrival here. */
   drawMark(followed) {
     const item = this.model.item(followed);
     const event = item?.history.findLast((one) => one.stage === this.part.stage);
     this.root.classList.toggle("passed", Boolean(event));
     this.root.classList.toggle("is-here", Boolean(event) && item.event === event && !event.into);
     const since = event && event.time - item.history[0].time;
-    write(this.mark, event ? (event === item.history[0] ? "began here" : `+ ${duration(since)}`) : "");
+    write(this.mark, event ? (event === item.history[0] ? "started here" : `+ ${duration(since)}`) : "");
   }
 }
 
-const names = { held: "held at the entrance", here: "here now", past: "came through lately" };
+const names = { held: "waiting to enter", here: "here now", past: "was here before" };
 
-/** The name of a type, to be broken between its words only. */
+/** The name of a type, with line breaks between its words only. */
 function typeName(name) {
   const made = element("code");
   for (const word of name.split(/(?<=\.)|(?<=[a-z])(?=[A-Z])/)) made.append(word, element("wbr"));
   return made;
 }
 
-/** Sets a text where it is another one, and hides what has none. */
+/** Sets a text if it differs, and hides an element without text. */
 function write(where, text) {
   if (where.textContent === text) return;
   where.textContent = text;

@@ -1,7 +1,7 @@
-// Package bench measures what an informer costs and what its parts can do: how long 10,000 pods take to get
-// into the cache and how many bytes they are there, how fast they are found, and how fast keys go through a
-// work queue. `make stage-1 bench` runs it, on the embedded cluster: nothing is asserted, all figures are
-// printed.
+// Package bench measures informers and their parts: the time until 10,000 pods are in the cache and the bytes that they need
+// there, look-ups, and the throughput of a work queue. It also measures both implementations of the operator: how many Foos a
+// second they reconcile, beside a bare client that makes the same writes, and what they cost in steady state. `make stage-1
+// bench` runs it on the embedded cluster. It asserts nothing, and prints all figures.
 package bench
 
 import (
@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"example.com/workbook/shared/bench"
 	"example.com/workbook/shared/cluster"
 	"example.com/workbook/shared/step"
 )
@@ -26,23 +26,10 @@ const limit = 15 * time.Minute
 
 var (
 	// pods is how many there are.
-	pods = number("BENCH_PODS", 10_000)
+	pods = bench.Number("BENCH_PODS", 10_000)
 	// repeats is how often each informer and each queue is measured.
-	repeats = number("BENCH_REPEATS", 5)
+	repeats = bench.Number("BENCH_REPEATS", 5)
 )
-
-// number is a whole number above zero from the environment.
-func number(variable string, otherwise int) int {
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		panic(fmt.Sprintf("%s=%s: give a whole number above zero", variable, text))
-	}
-	return n
-}
 
 // TestMain runs the benchmark, or is one of the processes that it starts.
 func TestMain(m *testing.M) {
@@ -57,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 func BenchmarkInformers(b *testing.B) {
-	// Also where an engine answers: there the API server shares the machine with the nodes.
+	// Not kind, also if there is an engine: there the nodes are on the same machine.
 	b.Setenv("CLUSTER", string(cluster.KindEmbedded))
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

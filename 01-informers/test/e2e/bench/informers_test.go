@@ -51,7 +51,7 @@ func typedInformer(config *rest.Config, namespace string, transform cache.Transf
 	return jsonInformer(config, namespace, transform)
 }
 
-// jsonInformer is what one gets without a word about the encoding.
+// jsonInformer has the default encoding.
 func jsonInformer(config *rest.Config, namespace string, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -79,7 +79,7 @@ func unstructuredInformer(config *rest.Config, namespace string, transform cache
 	return informer, informer.SetTransform(transform)
 }
 
-// dropManagedFields is the cheapest of savings: few controllers read them.
+// dropManagedFields removes what few controllers read.
 func dropManagedFields(object any) (any, error) {
 	accessor, err := apimeta.Accessor(object)
 	if err != nil {
@@ -109,18 +109,18 @@ func reduce(object any) (any, error) {
 	}, nil
 }
 
-// measured is what a process of its own found out about one variant.
+// measured is the result of the process for one variant.
 type measured struct {
-	Sync    time.Duration // from the start to the whole state in the cache
+	Sync    time.Duration // from the start until all objects are in the cache
 	Heap    uint64        // bytes that the cache added
 	Objects int
 }
 
-// childVariable tells the test program that it is the process for one variant, and which.
+// childVariable has the variant of a process that the benchmark starts.
 const childVariable = "BENCH_VARIANT"
 
-// measureVariants runs each variant in processes of their own, a few times in turn. The shortest time
-// counts, because whatever else the machine does makes it longer only, and the median heap.
+// measureVariants runs each variant in processes of their own, a few times in turn. It returns the shortest time, because other
+// processes of the machine only make it longer, and the median heap.
 func measureVariants(ctx context.Context, c cluster.Cluster, namespace string, times int) ([]measured, error) {
 	all := make([][]measured, len(variants))
 	for range times {

@@ -24,8 +24,8 @@ type lookup struct {
 	perSecond float64
 }
 
-// measureLookups puts the pods into two stores, one with an index of apps and one without, and looks for
-// the pods of one app in each. The last look-up is by key, which needs no index.
+// measureLookups puts the pods into two stores, one with an index of apps and one without, and finds the pods of one app in each.
+// The last look-up is by key, which needs no index.
 func measureLookups(ctx context.Context, client kubernetes.Interface, namespace string) ([]lookup, error) {
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -83,7 +83,7 @@ func measureLookup(name string, do func() (int, error)) (lookup, error) {
 	times := 0
 	started := time.Now()
 	for {
-		// The clock is not asked each time: that would take longer than the fastest look-up.
+		// The clock is not read each time: that would take longer than the fastest look-up.
 		for range 100 {
 			found, err := do()
 			if err != nil {

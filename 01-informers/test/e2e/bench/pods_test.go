@@ -28,7 +28,7 @@ const (
 )
 
 // makePods fills a new namespace with pods that no node ever gets. Two writers make each, so that its
-// managedFields are those of a pod at work: one creates it, another writes its status.
+// managedFields are those of a running pod: one creates it, another writes its status.
 func makePods(ctx context.Context, config *rest.Config, n int) (namespace string, err error) {
 	creator, err := clientFor(config, "kube-controller-manager")
 	if err != nil {
@@ -73,8 +73,8 @@ func clientFor(config *rest.Config, writer string) (kubernetes.Interface, error)
 	return client, nil
 }
 
-// makeOwner makes what the pods of an app name as their owner: pods without a living one are collected.
-// A ReplicaSet would make pods of its own.
+// makeOwner creates the owner of the pods of an app: the garbage collector deletes pods whose owner does not exist. A ReplicaSet
+// would create pods of its own.
 func makeOwner(ctx context.Context, client kubernetes.Interface, namespace, name string) (types.UID, error) {
 	owner, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
@@ -85,8 +85,7 @@ func makeOwner(ctx context.Context, client kubernetes.Interface, namespace, name
 
 func app(i int) string { return fmt.Sprintf("app-%03d", i) }
 
-// newPod is a pod such as a Deployment makes, and a small one: one container with a probe, limits and a
-// variable.
+// newPod is a small pod such as that of a Deployment: one container with a probe, limits and a variable.
 func newPod(i int, owner types.UID) *corev1.Pod {
 	name := app(i / podsPerApp)
 	return &corev1.Pod{
@@ -96,7 +95,7 @@ func newPod(i int, owner types.UID) *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner, Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{
-			SchedulerName:                "nobody",
+			SchedulerName:                "none",
 			AutomountServiceAccountToken: new(false),
 			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: new(true)},
 			Containers: []corev1.Container{{
@@ -117,7 +116,7 @@ func newPod(i int, owner types.UID) *corev1.Pod {
 	}
 }
 
-// writeStatus writes what a kubelet says of a pod that runs.
+// writeStatus writes the status of a running pod, as a kubelet does.
 func writeStatus(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
 	now := metav1.NewTime(pod.CreationTimestamp.Add(2 * time.Second))
 	var conditions []corev1.PodCondition

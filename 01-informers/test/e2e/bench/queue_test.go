@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queueRun is how keys went through a work queue.
+// queueRun is one measurement of a work queue.
 type queueRun struct {
 	name    string
 	workers int
-	// adds, of so many distinct keys in turn, and the gets that came of them.
+	// adds of a number of distinct keys in turn, and the gets that follow from them.
 	adds, distinct, gets int
 	// work is how long a worker has a key.
 	work time.Duration
@@ -26,10 +26,9 @@ func (q queueRun) addsPerSecond() float64 { return float64(q.adds) / q.took.Seco
 func (q queueRun) getsPerSecond() float64 { return float64(q.gets) / q.took.Seconds() }
 func (q queueRun) addsPerGet() float64    { return float64(q.adds) / float64(q.gets) }
 
-// measureQueue has one goroutine add keys as fast as it can, as an informer's handler does, while workers take
-// them. First no two keys are equal and the workers do nothing: what the queue itself can do. Then few keys
-// come again and again while a worker takes its time: what the queue spares it. Each is done a few times; the
-// one of median length counts.
+// measureQueue has one goroutine add keys as fast as it can, as an informer's handler does, while workers get them. First no two
+// keys are equal and the workers do nothing: that is the throughput of the queue. Then few keys are added again and again while
+// a worker works: the queue coalesces them. Each is run a few times, and the run of median length is returned.
 func measureQueue(times int) []queueRun {
 	var out []queueRun
 	for _, q := range []queueRun{
@@ -82,7 +81,7 @@ func runQueue(q queueRun) queueRun {
 	return q
 }
 
-// spin is work: sleeping as short as this takes longer than it is told.
+// spin is work without a sleep, which would take longer than such a short time.
 func spin(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 	}

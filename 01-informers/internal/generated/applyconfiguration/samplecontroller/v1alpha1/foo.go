@@ -13,13 +13,13 @@ import (
 // FooApplyConfiguration represents a declarative configuration of the Foo type for use
 // with apply.
 //
-// Foo is a Deployment, and what became of it.
+// Foo keeps a Deployment of a program that does nothing.
 type FooApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is the Deployment that is wanted.
+	// spec is the desired state of the Deployment.
 	Spec *FooSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was last seen of it.
+	// status is the state of the Deployment that was last observed.
 	Status *FooStatusApplyConfiguration `json:"status,omitempty"`
 }
 

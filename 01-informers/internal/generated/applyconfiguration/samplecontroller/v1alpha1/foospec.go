@@ -9,9 +9,9 @@ package v1alpha1
 //
 // The comments of fields are what `kubectl explain` prints, line by line as they are broken here: one line
 // each, and the terminal breaks them.
-// FooSpec is what a user wants: one Deployment, under a name of the user's choice.
+// FooSpec is the desired state: one Deployment, under a name of the user's choice.
 type FooSpecApplyConfiguration struct {
-	// deploymentName is the name of the Deployment, a DNS label. When it changes, a Deployment of the new name takes the place of the old one.
+	// deploymentName is the name of the Deployment, a DNS label. When it changes, a Deployment of the new name replaces the old one.
 	DeploymentName *string `json:"deploymentName,omitempty"`
 	// replicas is the number of pods that the Deployment keeps, 0 to 100.
 	Replicas *int32 `json:"replicas,omitempty"`

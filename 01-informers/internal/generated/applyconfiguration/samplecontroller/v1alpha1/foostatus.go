@@ -11,13 +11,13 @@ import (
 // FooStatusApplyConfiguration represents a declarative configuration of the FooStatus type for use
 // with apply.
 //
-// FooStatus is what the controller saw: it is written by the controller only.
+// FooStatus is the observed state: it is written by the controller only.
 type FooStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation of the spec that this status speaks of.
+	// observedGeneration is the metadata.generation of the spec that this status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// availableReplicas is the number of pods that the Deployment says are available.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// conditions holds the conditions Ready and, where the controller has given up, Stalled.
+	// conditions holds the condition Ready and, when the API server has rejected the Deployment as often as it is tried, Stalled.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// panics calls a function, and returns the message of its panic and whether there was one.
+func panics(call func() error) (message string, panicked bool) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			message, panicked = fmt.Sprint(recovered), true
+		}
+	}()
+	if err := call(); err != nil {
+		return err.Error(), false
+	}
+	return "", false
+}
+
+// breakByError adds an object for which the index function returns an error. Add has no way to return it, so
+// the store panics (thread_safe_store.go, updateSingleIndex). In an informer that ends the process.
+func breakByError(report func(string)) error {
+	orphan, owned := pod("shop", "web-0"), pod("shop", "web-0", ownedBy("uid-web"))
+	broken := func() (cache.Indexer, string, bool) {
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(
+			cache.TypedIndexers[*corev1.Pod]{byOwner: ownerOrError}))
+		message, panicked := panics(func() error { return indexer.Add(orphan) })
+		return indexer, message, panicked
+	}
+	indexer, message, panicked := broken()
+	report(fmt.Sprintf("Add panics: %t: %s", panicked, message))
+	_, found, err := indexer.GetByKey("shop/web-0")
+	if err != nil {
+		return fmt.Errorf("getting the object: %w", err)
+	}
+	report(fmt.Sprintf("the store has the object: %t", found))
+
+	// Add wrote the map before it called the index function. Every later write to this key calls the function
+	// for the old object too, and panics again.
+	other, _, _ := broken()
+	_, panicked = panics(func() error { return other.Delete(owned) })
+	report(fmt.Sprintf("Delete panics: %t", panicked))
+	other, _, _ = broken()
+	_, panicked = panics(func() error { return other.Replace([]any{owned}, "70") })
+	report(fmt.Sprintf("Replace, which discards the old objects, panics: %t", panicked))
+	_, panicked = panics(func() error { return indexer.Update(owned) })
+	report(fmt.Sprintf("Update with an object that has an owner panics: %t", panicked))
+	_, panicked = panics(func() error { return indexer.Update(owned) })
+	objects, err := indexer.ByIndex(byOwner, "uid-web")
+	if err != nil {
+		return fmt.Errorf("looking up by owner: %w", err)
+	}
+	report(fmt.Sprintf("the same Update again panics: %t. The index returns for its owner: %s", panicked, describe(objects)))
+	return nil
+}
+
+// breakByMutation changes a label of an object that the store returned.
+func breakByMutation(report func(string)) error {
+	indexer, err := newIndexer(pod("shop", "web-0", withApp("web")))
+	if err != nil {
+		return err
+	}
+	lookUp := func(when string) error {
+		for _, app := range []string{"web", "db"} {
+			objects, err := indexer.ByIndex(byApp, app)
+			if err != nil {
+				return fmt.Errorf("looking up app=%s: %w", app, err)
+			}
+			report(fmt.Sprintf("%-34s app=%-4s %s", when, app, describe(objects)))
+			when = ""
+		}
+		return nil
+	}
+	for _, step := range []struct {
+		when string
+		call func() error
+	}{
+		{"before:", func() error { return nil }},
+		{"its label modified to db:", func() error {
+			obj, _, err := indexer.GetByKey("shop/web-0")
+			obj.(*corev1.Pod).Labels["app"] = "db" // The mistake: DeepCopy first.
+			return err
+		}},
+		// The index is updated by the difference between the old object and the new one, and the old object no
+		// longer has the value under which it was indexed.
+		{"then updated from the server, db:", func() error { return indexer.Update(pod("shop", "web-0", withApp("db"))) }},
+		{"then deleted:", func() error { return indexer.Delete(pod("shop", "web-0")) }},
+	} {
+		if err := step.call(); err != nil {
+			return fmt.Errorf("using the store: %w", err)
+		}
+		if err := lookUp(step.when); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe formats the result of a lookup.
+func describe(objects []any) string {
+	if len(objects) == 0 {
+		return "nothing"
+	}
+	texts := make([]string, len(objects))
+	for i, obj := range objects {
+		if obj == nil {
+			texts[i] = "a nil, on which a type assertion panics"
+			continue
+		}
+		pod := obj.(*corev1.Pod)
+		texts[i] = fmt.Sprintf("%s (with the label %s)", cache.MetaObjectToName(pod), pod.Labels["app"])
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,51 @@
+package lesson
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// Label selects the ConfigMaps of a lesson. A cluster creates one of its own in every namespace, kube-root-ca.crt.
+const Label = "example.com/lesson=true"
+
+// ConfigMap returns a ConfigMap with Label and one value.
+func ConfigMap(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"example.com/lesson": "true"}},
+		Data:       map[string]string{"value": value},
+	}
+}
+
+// ConfigMaps returns a client for the ConfigMaps in the lesson's namespace.
+func (e *Env) ConfigMaps() corev1client.ConfigMapInterface {
+	return e.Client.CoreV1().ConfigMaps(e.Namespace)
+}
+
+// CreateConfigMap creates a ConfigMap.
+func (e *Env) CreateConfigMap(ctx context.Context, name, value string) (*corev1.ConfigMap, error) {
+	created, err := e.ConfigMaps().Create(ctx, ConfigMap(name, value), metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("creating the ConfigMap %s: %w", name, err)
+	}
+	return created, nil
+}
+
+// UpdateConfigMap sets the value of a ConfigMap.
+func (e *Env) UpdateConfigMap(ctx context.Context, name, value string) error {
+	if _, err := e.ConfigMaps().Update(ctx, ConfigMap(name, value), metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("updating the ConfigMap %s: %w", name, err)
+	}
+	return nil
+}
+
+// DeleteConfigMap deletes a ConfigMap.
+func (e *Env) DeleteConfigMap(ctx context.Context, name string) error {
+	if err := e.ConfigMaps().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("deleting the ConfigMap %s: %w", name, err)
+	}
+	return nil
+}

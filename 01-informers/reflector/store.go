@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+)
+
+// recordingStore records the calls of the reflector. A reflector calls these four methods of a store, and Resync.
+type recordingStore struct {
+	cache.Store
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func newStore() *recordingStore {
+	return &recordingStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+}
+
+// Add implements cache.ReflectorStore.
+func (s *recordingStore) Add(object any) error {
+	s.record("Add", object)
+	return s.Store.Add(object)
+}
+
+// Update implements cache.ReflectorStore.
+func (s *recordingStore) Update(object any) error {
+	s.record("Update", object)
+	return s.Store.Update(object)
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *recordingStore) Delete(object any) error {
+	s.record("Delete", object)
+	return s.Store.Delete(object)
+}
+
+// Replace implements cache.ReflectorStore.
+func (s *recordingStore) Replace(objects []any, version string) error {
+	s.record("Replace", objects...)
+	return s.Store.Replace(objects, version)
+}
+
+func (s *recordingStore) record(verb string, objects ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, fmt.Sprintf("%s(%s)", verb, strings.Join(names(objects), " ")))
+}
+
+// all returns the calls since the last take.
+func (s *recordingStore) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// take returns the calls since the last take.
+func (s *recordingStore) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.calls
+	s.calls = nil
+	return taken
+}
+
+// names returns the names of objects, sorted, because a store has no order.
+func names(objects []any) []string {
+	var all []string
+	for _, object := range objects {
+		name := fmt.Sprintf("%T", object)
+		if accessor, err := apimeta.Accessor(object); err == nil {
+			name = accessor.GetName()
+		}
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
