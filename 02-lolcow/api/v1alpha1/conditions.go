@@ -25,7 +25,8 @@ const (
 	ReasonNameConflict = "NameConflict"
 
 	// ReasonApplyFailed means that the API server rejects the Deployment or the Service for any other reason;
-	// the message is the API server's.
+	// the message is the API server's. Or an admission policy or webhook changes what is applied; the message
+	// has the field.
 	ReasonApplyFailed = "ApplyFailed"
 
 	// ReasonAPIError means that a request failed for a reason that may pass, for instance because an admission
@@ -35,7 +36,11 @@ const (
 	// ReasonImageNotPulled means that a node could not pull the image; the message is the kubelet's.
 	ReasonImageNotPulled = "ImageNotPulled"
 
-	// ReasonCrashLoopBackOff means that a container keeps ending; the message says with which exit code.
+	// ReasonContainerNotCreated means that the kubelet cannot create a container of a pod; the message is its own, for
+	// instance that spec.image would run as root.
+	ReasonContainerNotCreated = "ContainerNotCreated"
+	// ReasonCrashLoopBackOff means that a container keeps ending, each time within 10 minutes; the message says with which
+	// exit code.
 	ReasonCrashLoopBackOff = "CrashLoopBackOff"
 
 	// ReasonUnschedulable means that no node takes a pod; the message is the scheduler's.

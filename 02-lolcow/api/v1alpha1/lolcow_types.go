@@ -7,15 +7,15 @@ import (
 // The comments of fields are what `kubectl explain` prints, line by line as they are broken here: one line
 // each, and the terminal breaks them.
 
-// LolcowSpec is what a user wants: a greeting, and where to read it.
+// LolcowSpec defines a greeting and how it is served.
 type LolcowSpec struct {
 	// greeting is what the cow says, up to 1,024 characters. If it is empty, each pod picks a fortune of its own.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\x00')",message="must not hold a NUL character: no program can be given one as an argument"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\x00')",message="must not contain a NUL character: the arguments of a program cannot contain one"
 	Greeting string `json:"greeting,omitempty"`
 
-	// port is the node port at which every node serves the page, 30000 to 32767. If it is unset, the cluster picks one, which status.port tells.
+	// port is the node port at which every node serves the page, 30000 to 32767. If it is unset, the cluster allocates one, which status.port reports. While another Service has the port, the Lolcow keeps its old port. To exchange the ports of two Lolcows, move one of them to a third port first.
 	// +optional
 	// +kubebuilder:validation:Minimum=30000
 	// +kubebuilder:validation:Maximum=32767
@@ -28,21 +28,21 @@ type LolcowSpec struct {
 	// +kubebuilder:validation:Maximum=10
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// image is the container image of the server. If it is empty, the operator uses the one that its flag --lolcow-image names. A node that has it does not pull it again, whatever its tag.
+	// image is the container image of the server. If it is empty, the operator uses the image of its flag --lolcow-image. A node that has the image does not pull it again, whatever its tag is.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\s')",message="must not contain white space"
 	Image string `json:"image,omitempty"`
 }
 
-// LolcowStatus is what the operator saw: it is written by the operator only, and never read by it.
+// LolcowStatus is the most recently observed status of the Lolcow. Only the operator writes it.
 type LolcowStatus struct {
-	// observedGeneration is the metadata.generation of the spec that this status speaks of.
+	// observedGeneration is the metadata.generation that this status is based on.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// greeting is what the pods serve now. It changes when a new greeting is served by every pod, not before. It is empty while each pod serves a fortune of its own and while there is no pod.
+	// greeting is the greeting that all pods serve. It changes only once every pod serves the new greeting. It is empty while each pod serves a fortune of its own, and while there is no pod.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Greeting string `json:"greeting,omitempty"`
@@ -53,7 +53,7 @@ type LolcowStatus struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// conditions holds the condition Ready.
+	// conditions contains the condition Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -61,7 +61,7 @@ type LolcowStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Lolcow is a cow in a container that greets whoever opens its page.
+// Lolcow serves a greeting on a web page, at a port of every node.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=cow,categories=all
@@ -78,11 +78,11 @@ type Lolcow struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the greeting that is wanted, and where.
+	// spec is the desired greeting and how it is served.
 	// +optional
 	Spec LolcowSpec `json:"spec,omitempty"`
 
-	// status is what was last seen of it.
+	// status is the most recently observed status.
 	// +optional
 	Status LolcowStatus `json:"status,omitempty"`
 }

@@ -16,7 +16,7 @@ func TestSeedQuestion_AliasesAreForTwoGroupsOfOneVersion(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		imports, use string
-		refused      string // what the compiler says; empty if it has nothing against it
+		rejected     string // what the compiler says; empty if it has nothing against it
 	}{
 		"one package": {
 			imports: `"k8s.io/api/apps/v1"`,
@@ -27,9 +27,9 @@ func TestSeedQuestion_AliasesAreForTwoGroupsOfOneVersion(t *testing.T) {
 			use:     `struct{ a v1.Deployment; b v1beta1.Deployment }`,
 		},
 		"two groups of one version": {
-			imports: `"k8s.io/api/apps/v1"; "k8s.io/api/core/v1"`,
-			use:     `struct{ a v1.Deployment; b v1.Pod }`,
-			refused: "v1 redeclared in this block",
+			imports:  `"k8s.io/api/apps/v1"; "k8s.io/api/core/v1"`,
+			use:      `struct{ a v1.Deployment; b v1.Pod }`,
+			rejected: "v1 redeclared in this block",
 		},
 		"two groups of one version, with aliases": {
 			imports: `appsv1 "k8s.io/api/apps/v1"; corev1 "k8s.io/api/core/v1"`,
@@ -44,10 +44,10 @@ func TestSeedQuestion_AliasesAreForTwoGroupsOfOneVersion(t *testing.T) {
 			t.Parallel()
 			said, err := compile(t, "package probe\n\nimport ("+test.imports+")\n\nvar _ "+test.use+"\n")
 			switch {
-			case test.refused == "" && err != nil:
-				t.Errorf("the compiler refuses it: %v\n%s", err, said)
-			case test.refused != "" && (err == nil || !strings.Contains(said, test.refused)):
-				t.Errorf("want %q, got %v\n%s", test.refused, err, said)
+			case test.rejected == "" && err != nil:
+				t.Errorf("the compiler rejects it: %v\n%s", err, said)
+			case test.rejected != "" && (err == nil || !strings.Contains(said, test.rejected)):
+				t.Errorf("want %q, got %v\n%s", test.rejected, err, said)
 			}
 		})
 	}

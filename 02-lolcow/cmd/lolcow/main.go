@@ -123,7 +123,7 @@ func parsePort(value string) (int, error) {
 	return int(port), nil
 }
 
-// colourful tells whether out is a terminal whose owner wants colour.
+// colourful reports whether out is a terminal whose owner wants colour.
 // https://no-color.org: NO_COLOR counts unless it is empty.
 func colourful(out io.Writer) bool {
 	file, isFile := out.(*os.File)

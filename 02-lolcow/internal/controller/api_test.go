@@ -21,9 +21,9 @@ var strictly = &client.CreateOptions{FieldValidation: metav1.FieldValidationStri
 // TestValidation has, for every rule of the API, values that are just in and just out.
 func TestValidation(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	spec := func(s v1alpha1.LolcowSpec) *v1alpha1.Lolcow { return w.lolcow("cow", s) }
-	named := func(name string) *v1alpha1.Lolcow { return w.lolcow(name, v1alpha1.LolcowSpec{}) }
+	f := newTestEnv(t)
+	spec := func(s v1alpha1.LolcowSpec) *v1alpha1.Lolcow { return f.lolcow("cow", s) }
+	named := func(name string) *v1alpha1.Lolcow { return f.lolcow(name, v1alpha1.LolcowSpec{}) }
 	for name, test := range map[string]struct {
 		lolcow *v1alpha1.Lolcow
 		want   string // part of the message; empty: accepted
@@ -39,7 +39,7 @@ func TestValidation(t *testing.T) {
 		"-1 replicas":              {spec(v1alpha1.LolcowSpec{Replicas: new(int32(-1))}), "spec.replicas in body should be greater than or equal to 0"},
 		"greeting of 1,024":        {spec(v1alpha1.LolcowSpec{Greeting: strings.Repeat("\u725b", 1024)}), ""},
 		"greeting of 1,025":        {spec(v1alpha1.LolcowSpec{Greeting: strings.Repeat("m", 1025)}), "spec.greeting: Too long: may not be more than 1024"},
-		"greeting with NUL":        {spec(v1alpha1.LolcowSpec{Greeting: "moo\x00"}), "must not hold a NUL character"},
+		"greeting with NUL":        {spec(v1alpha1.LolcowSpec{Greeting: "moo\x00"}), "must not contain a NUL character"},
 		"greeting with \\x00":      {spec(v1alpha1.LolcowSpec{Greeting: `moo\x00`}), ""},
 		"image of 1,025":           {spec(v1alpha1.LolcowSpec{Image: strings.Repeat("i", 1025)}), "spec.image: Too long: may not be more than 1024"},
 		"image with a space":       {spec(v1alpha1.LolcowSpec{Image: "my image"}), `spec.image: Invalid value: "my image": must not contain white space`},
@@ -52,7 +52,7 @@ func TestValidation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := w.client.Create(w.ctx, test.lolcow, strictly)
+			err := f.client.Create(f.ctx, test.lolcow, strictly)
 			if test.want == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return
@@ -65,35 +65,35 @@ func TestValidation(t *testing.T) {
 // Whatever name a Lolcow may have, its children may have too.
 func TestEveryAcceptedNameWorks(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newTestEnv(t)
 	for _, name := range []string{strings.Repeat("n", 63), "1cow", "9"} {
-		lolcow := w.create(name, v1alpha1.LolcowSpec{})
-		w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+		lolcow := f.create(name, v1alpha1.LolcowSpec{})
+		f.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	}
 }
 
 func TestSamplesAreAccepted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newTestEnv(t)
 	for _, file := range sampleFiles(t, "*.yaml") {
 		if filepath.Base(file) == "kustomization.yaml" {
 			continue
 		}
-		_, object := readSample(w, file)
-		w.Expect(w.client.Create(w.ctx, object, strictly)).To(Succeed(), file)
+		_, object := readSample(f, file)
+		f.Expect(f.client.Create(f.ctx, object, strictly)).To(Succeed(), file)
 	}
 }
 
 // Each invalid sample names in its first line the message that it is rejected with.
 func TestInvalidSamplesAreRejected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newTestEnv(t)
 	for _, file := range sampleFiles(t, filepath.Join("invalid", "*.yaml")) {
-		text, object := readSample(w, file)
+		text, object := readSample(f, file)
 		first, _, _ := strings.Cut(text, "\n")
 		want, found := strings.CutPrefix(first, "# Rejected: ")
-		w.Expect(found).To(BeTrue(), "%s does not say why it is rejected", file)
-		w.Expect(w.client.Create(w.ctx, object, strictly)).To(MatchError(ContainSubstring(want)), file)
+		f.Expect(found).To(BeTrue(), "%s does not say why it is rejected", file)
+		f.Expect(f.client.Create(f.ctx, object, strictly)).To(MatchError(ContainSubstring(want)), file)
 	}
 }
 
@@ -106,11 +106,11 @@ func sampleFiles(t *testing.T, pattern string) []string {
 	return files
 }
 
-func readSample(w *world, file string) (string, *unstructured.Unstructured) {
+func readSample(f *testEnv, file string) (string, *unstructured.Unstructured) {
 	text, err := os.ReadFile(file)
-	w.Expect(err).NotTo(HaveOccurred())
+	f.Expect(err).NotTo(HaveOccurred())
 	object := &unstructured.Unstructured{}
-	w.Expect(yaml.Unmarshal(text, object)).To(Succeed(), file)
-	object.SetNamespace(w.namespace)
+	f.Expect(yaml.Unmarshal(text, object)).To(Succeed(), file)
+	object.SetNamespace(f.namespace)
 	return string(text), object
 }

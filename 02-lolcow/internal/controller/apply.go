@@ -2,58 +2,71 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// configuration is what all apply configurations of one kind have in common.
-type configuration[C any] interface {
+// applicable is what all apply configurations have in common.
+type applicable interface {
 	runtime.ApplyConfiguration
+	GetAPIVersion() *string
+	GetKind() *string
 	GetName() *string
 	GetNamespace() *string
-	WithUID(types.UID) C
 }
 
-// applyDependent brings one dependent in line with what is desired, and returns what it is now: nil if there is none
-// that owner owns. It writes only if what this controller owns of the dependent differs, so that nothing is written in
-// steady state. What other writers own stays theirs.
+// configuration is what all apply configurations of one kind have in common.
+type configuration[C any] interface {
+	applicable
+	WithUID(types.UID) C
+	WithResourceVersion(string) C
+}
+
+// noResourceVersion is a resourceVersion that no object has: etcd counts from 1, and the first write makes it 2. An apply
+// that has it creates, and changes nothing that exists, because the API server compares it with that of what exists only.
+const noResourceVersion = "1"
+
+// applyDependent applies one dependent if it differs from what is desired, and returns it as it is now. It returns nil if
+// owner owns no such dependent. It compares only the fields that this controller owns. So it writes nothing in steady state,
+// and does not change the fields of other writers.
 //
-// live is an empty object of the dependent's kind; extract reads from such an object what one field owner owns of it.
+// live is an empty object of the dependent's kind. extract returns the fields of an object that a field manager owns.
+// replacements returns the lists of an object in which an element of another writer prevents the apply.
 func applyDependent[O client.Object, C configuration[C]](
 	ctx context.Context, c client.Client, fieldOwner string, owner client.Object,
-	live O, desired C, extract func(live O, fieldManager string) (C, error),
+	live O, desired C, extract func(live O, fieldManager string) (C, error), replacements func(live O, desired C) []replacement,
 ) (O, error) {
 	var none O
-	kind, err := c.GroupVersionKindFor(live)
-	if err != nil {
-		return none, fmt.Errorf("finding the kind of %T: %w", live, err)
-	}
 	key := client.ObjectKey{Namespace: ptr.Deref(desired.GetNamespace(), ""), Name: ptr.Deref(desired.GetName(), "")}
-	dependent := fmt.Sprintf("%s %s", kind.Kind, key.Name)
-
+	dependent, err := describe(c, live, key.Name)
+	if err != nil {
+		return none, err
+	}
 	err = c.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		// Not forced: if an object that is not ours has been created since, the API server responds with a conflict of
-		// field managers, and nothing of it is adopted.
-		err := c.Apply(ctx, desired, client.FieldOwner(fieldOwner))
-		switch {
-		case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
-			return none, nameConflict(dependent)
-		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-			// The garbage collector is at work, and the owner itself is deleted next.
-			return none, nil
-		case err != nil:
-			return none, classify("applying "+dependent, err)
+		stored, err := createByApply(ctx, c, fieldOwner, dependent, desired)
+		if stored == nil {
+			return none, err
 		}
-		return live, readResponse(desired, live)
+		return live, readResponse(dependent, desired, stored, live)
 	}
 	if err != nil {
 		return none, fmt.Errorf("reading %s: %w", dependent, err)
@@ -62,38 +75,209 @@ func applyDependent[O client.Object, C configuration[C]](
 		return none, nameConflict(dependent)
 	}
 
-	// What cannot be extracted is not as desired: another writer may have put an entry twice into a list with keys.
+	// It applies too if extract fails: another writer may have added two elements with one key to a list.
 	owned, err := extract(live, fieldOwner)
 	if err == nil && apiequality.Semantic.DeepEqual(owned, desired) {
 		return live, nil
 	}
-	// Forced: a writer that changed a field of ours loses it. The uid keeps the force from falling on another object
-	// that has got the name since.
-	err = c.Apply(ctx, desired.WithUID(live.GetUID()), client.FieldOwner(fieldOwner), client.ForceOwnership)
-	switch {
-	case isOtherUID(err):
-		return none, fmt.Errorf("applying %s: %w", dependent, errStale)
-	case err != nil:
+	if lists := replacements(live, desired); len(lists) > 0 {
+		if err := replaceLists(ctx, c, fieldOwner, live, lists); err != nil {
+			return live, classify("changing "+dependent, err)
+		}
+	}
+	// Forced, because these fields are this controller's own. With the resourceVersion, the API server rejects an apply to an
+	// object that has changed since it was read: owner may no longer own it. With the uid, it does not create a deleted one.
+	desired = desired.WithUID(live.GetUID()).WithResourceVersion(live.GetResourceVersion())
+	stored, err := apply(ctx, c, desired, client.FieldOwner(fieldOwner), client.ForceOwnership)
+	if err != nil {
 		return live, classify("applying "+dependent, err)
 	}
-	return live, readResponse(desired, live)
+	return live, readResponse(dependent, desired, stored, live)
 }
 
-// isOtherUID tells whether an object was not changed because it has another uid than the one that was named.
-func isOtherUID(err error) bool {
-	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
-	return found && cause.Field == "metadata.uid"
+// apply applies a configuration, and returns what the API server has stored. Apply decodes the response into its argument,
+// where a field that it leaves out, because its value is false or zero now, would keep the value that was sent.
+func apply(ctx context.Context, c client.Client, desired applicable, options ...client.ApplyOption) (map[string]any, error) {
+	sent := &application{applicable: desired}
+	err := c.Apply(ctx, sent, options...)
+	return sent.stored, err
 }
 
-// readResponse turns the API server's response to an apply, which is in the applied configuration, into the object that
-// it describes: the newest state there is, without waiting for the cache.
-func readResponse(response runtime.ApplyConfiguration, live client.Object) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(response)
-	if err != nil {
+// application is an apply configuration that keeps the API server's response apart from what is sent.
+type application struct {
+	applicable
+	stored map[string]any
+	// ResourceVersion is that of the response. The client looks for a field of this name.
+	ResourceVersion *string
+}
+
+// MarshalJSON encodes what is sent.
+func (a *application) MarshalJSON() ([]byte, error) { return json.Marshal(a.applicable) }
+
+// UnmarshalJSON decodes the response.
+func (a *application) UnmarshalJSON(body []byte) error {
+	if err := utiljson.Unmarshal(body, &a.stored); err != nil {
+		return err
+	}
+	version, _, err := unstructured.NestedString(a.stored, "metadata", "resourceVersion")
+	a.ResourceVersion = &version
+	return err
+}
+
+// createByApply applies a dependent that the cache does not contain, and returns what was created: nil, without an error, if
+// the namespace is being deleted. It does not adopt an object of this name that was created in the meantime. If fields of that
+// object are in conflict with the desired ones, it returns a name conflict, otherwise a Conflict: the next reconciliation sees
+// who owns it. Both are retried, because a cache that never contained that object does not deliver its deletion.
+func createByApply[C configuration[C]](ctx context.Context, c client.Client, fieldOwner, dependent string, desired C) (map[string]any, error) {
+	stored, err := apply(ctx, c, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
+	switch {
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+		return nil, errors.Join(nameConflict(dependent), fmt.Errorf("the cache lacks %s", dependent))
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil, nil
+	case err != nil:
+		return nil, classify("applying "+dependent, err)
+	}
+	return stored, nil
+}
+
+// readResponse turns what the API server has stored after an apply into the object that it describes: the newest state
+// there is, without waiting for the cache. If a value in it is not the one that was wanted, that is a rejection: no other
+// client was in between, and another apply would change nothing.
+func readResponse(dependent string, desired applicable, stored map[string]any, live client.Object) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored, live); err != nil {
 		return fmt.Errorf("reading the response to an apply: %w", err)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, live); err != nil {
-		return fmt.Errorf("reading the response to an apply: %w", err)
+	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	if err != nil {
+		return fmt.Errorf("reading what is desired of %s: %w", dependent, err)
+	}
+	// It was that of the object before.
+	unstructured.RemoveNestedField(wanted, "metadata", "resourceVersion")
+	if field := firstDifference(wanted, stored); field != "" {
+		return changedByAdmission(field, dependent)
 	}
 	return nil
+}
+
+// firstDifference is the path of the first field, by name, that is not stored as it is wanted; empty if there is none. It
+// ends at lists.
+func firstDifference(wanted, stored map[string]any) string {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if !covers(stored[name], wanted[name]) {
+			fields, _ := wanted[name].(map[string]any)
+			others, _ := stored[name].(map[string]any)
+			return strings.TrimSuffix(name+"."+firstDifference(fields, others), ".")
+		}
+	}
+	return ""
+}
+
+// covers reports whether a value has in it all that another one has. A list of objects has one if an object of its own
+// covers it: such lists have keys, and others may have added to them.
+func covers(is, should any) bool {
+	switch should := should.(type) {
+	case map[string]any:
+		fields, ok := is.(map[string]any)
+		for name, value := range should {
+			ok = ok && covers(fields[name], value)
+		}
+		return ok
+	case []any:
+		elements, ok := is.([]any)
+		for i, element := range should {
+			if _, isObject := element.(map[string]any); isObject {
+				ok = ok && slices.ContainsFunc(elements, func(one any) bool { return covers(one, element) })
+			} else {
+				ok = ok && len(elements) == len(should) && elements[i] == element
+			}
+		}
+		return ok
+	}
+	return is == should
+}
+
+// replacement is a list of an object that is replaced: the path of the list, and what it is to be.
+type replacement struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// replaceLists replaces lists of a dependent, which must not have changed since it was read.
+func replaceLists(ctx context.Context, c client.Client, fieldOwner string, live client.Object, lists []replacement) error {
+	operations := append([]replacement{{"replace", "/metadata/resourceVersion", live.GetResourceVersion()}}, lists...)
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return fmt.Errorf("writing the lists of %s: %w", live.GetName(), err)
+	}
+	return c.Patch(ctx, live, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(fieldOwner))
+}
+
+// rekey returns a list in which nothing is in the way of the element that has a key; nil if nothing is. What is in its
+// way, under another key, gets that key, or is left out if there is an element that has it.
+func rekey[E any](list []E, hasKey, inTheWay func(E) bool, setKey func(*E)) []E {
+	var kept, others []E
+	for _, element := range list {
+		if !hasKey(element) && inTheWay(element) {
+			others = append(others, element)
+		} else {
+			kept = append(kept, element)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	if !slices.ContainsFunc(kept, hasKey) {
+		setKey(&others[0])
+		kept = append(kept, others[0])
+	}
+	return kept
+}
+
+// rekeyServicePort corrects a Service in which another writer has given our port another number or protocol. These are
+// its key: the API server takes it for another port, beside which ours cannot be, with the same name or node port.
+func rekeyServicePort(live *corev1.Service, desired *corev1ac.ServiceApplyConfiguration) []replacement {
+	ours := desired.Spec.Ports[0]
+	ports := rekey(live.Spec.Ports,
+		func(port corev1.ServicePort) bool { return port.Port == *ours.Port && port.Protocol == *ours.Protocol },
+		func(port corev1.ServicePort) bool {
+			return port.Name == *ours.Name || (port.Protocol == *ours.Protocol && port.NodePort == ptr.Deref(ours.NodePort, -1))
+		},
+		func(port *corev1.ServicePort) { port.Port, port.Protocol = *ours.Port, *ours.Protocol })
+	if ports == nil {
+		return nil
+	}
+	return []replacement{{"replace", "/spec/ports", ports}}
+}
+
+// rekeyContainerPort does for the port of our container what rekeyServicePort does for that of a Service.
+func rekeyContainerPort(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) []replacement {
+	container := desired.Spec.Template.Spec.Containers[0]
+	ours := container.Ports[0]
+	at := slices.IndexFunc(live.Spec.Template.Spec.Containers, func(one corev1.Container) bool { return one.Name == *container.Name })
+	if at < 0 {
+		return nil
+	}
+	ports := rekey(live.Spec.Template.Spec.Containers[at].Ports,
+		func(port corev1.ContainerPort) bool {
+			return port.ContainerPort == *ours.ContainerPort && port.Protocol == corev1.ProtocolTCP
+		},
+		func(port corev1.ContainerPort) bool { return port.Name == *ours.Name },
+		func(port *corev1.ContainerPort) {
+			port.ContainerPort, port.Protocol = *ours.ContainerPort, corev1.ProtocolTCP
+		})
+	if ports == nil {
+		return nil
+	}
+	return []replacement{{"replace", fmt.Sprintf("/spec/template/spec/containers/%d/ports", at), ports}}
+}
+
+// describe is how messages name a dependent: by its kind and name.
+func describe(c client.Client, dependent client.Object, name string) (string, error) {
+	kind, err := c.GroupVersionKindFor(dependent)
+	if err != nil {
+		return "", fmt.Errorf("finding the kind of %T: %w", dependent, err)
+	}
+	return kind.Kind + " " + name, nil
 }

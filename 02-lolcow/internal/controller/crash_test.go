@@ -22,15 +22,15 @@ import (
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
 
-// crash says at which request of the reconciler, and how, it is struck down. The zero value is no crash.
+// crash is the request of the reconciler at which it crashes, and how. The zero value is no crash.
 type crash struct {
 	at request
-	// after: the request reaches the server and takes effect, and the answer is lost.
+	// after: the request reaches the server and takes effect, and the response is lost.
 	after bool
 }
 
-// request is one that a reconciler sends in a story: what it is, and the how manieth of its like, so that a
-// failing test names it.
+// request identifies a request of the reconciler by its method and path, and by how many of these it has sent, so
+// that a failing test names it.
 type request struct {
 	what string
 	n    int
@@ -52,12 +52,12 @@ func (c *crashingTransport) RoundTrip(req *http.Request) (*http.Response, error)
 		return c.next.RoundTrip(req)
 	}
 	if c.plan.after {
-		answer, err := c.next.RoundTrip(req)
+		response, err := c.next.RoundTrip(req)
 		if err != nil {
 			return nil, err
 		}
-		_, _ = io.Copy(io.Discard, answer.Body)
-		_ = answer.Body.Close()
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
 	}
 	return nil, errCrash
 }
@@ -72,9 +72,9 @@ func (c *crashingTransport) number(req *http.Request) request {
 	return request{what: what, n: c.seen[what]}
 }
 
-// TestCrashAtEveryRequest lives through one story (a Lolcow is created, rolled out, changed, and has its
-// Service deleted by someone) once undisturbed, and then twice for each request that the reconciler
-// sends in it. The objects at the end are the same.
+// TestCrashAtEveryRequest runs story once without a crash, and then twice for each request that the reconciler sent
+// in that run: once with a crash before the request, and once with a crash after it took effect. The objects at the
+// end are the same.
 func TestCrashAtEveryRequest(t *testing.T) {
 	t.Parallel()
 	undisturbed, seen := story(t, crash{}, 30020)
@@ -83,7 +83,7 @@ func TestCrashAtEveryRequest(t *testing.T) {
 		requests += count
 		for n := 1; n <= count; n++ {
 			for _, after := range []bool{false, true} {
-				// A sample, which is another one each time, shows most of it.
+				// A random quarter of the cases detects most mistakes.
 				if testing.Short() && rand.IntN(4) > 0 {
 					continue
 				}
@@ -91,16 +91,16 @@ func TestCrashAtEveryRequest(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %d after=%t", what, n, after), func(t *testing.T) {
 					end, seen := story(t, plan, 30020)
 					g := NewWithT(t)
-					g.Expect(seen[what]).To(BeNumerically(">=", n), "the crash never came")
+					g.Expect(seen[what]).To(BeNumerically(">=", n), "the crash did not happen")
 					g.Expect(end).To(Equal(undisturbed))
 				})
 			}
 		}
 	}
 	if requests < 20 {
-		t.Fatalf("the story takes only %d requests: it does not test what it should", requests)
+		t.Fatalf("the story has only %d requests: it does not test what it should", requests)
 	}
-	t.Logf("%d requests, each failed in two ways", requests)
+	t.Logf("%d requests, and two crashes at each", requests)
 }
 
 // end is all that a story leaves behind, without what differs from run to run.
@@ -109,86 +109,86 @@ type end struct {
 	status     v1alpha1.LolcowStatus
 	deployment appsv1.DeploymentSpec
 	service    corev1.ServiceSpec
-	children   int
+	dependents int
 }
 
 func story(t *testing.T, plan crash, port int32) (end, map[string]int) {
 	t.Helper()
-	w := newWorld(t)
+	f := newTestEnv(t)
 	transport := &crashingTransport{plan: plan, seen: map[string]int{}}
-	w.reconciler = w.crashing(transport)
+	f.reconciler = f.crashing(transport)
 
-	w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(port)}))).To(Succeed())
-	w.settle()
-	w.rollOut("cow")
-	w.settle()
-	lolcow := w.get("cow")
+	f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(port)}))).To(Succeed())
+	f.settle()
+	f.rollOut("cow")
+	f.settle()
+	lolcow := f.get("cow")
 	lolcow.Spec.Greeting, lolcow.Spec.Port = "Baa", new(port+1)
-	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	w.settle()
-	w.rollOut("cow")
-	w.settle()
-	w.Expect(w.client.Delete(w.ctx, w.service())).To(Succeed())
-	w.awaitFreePort(port + 1)
-	w.settle()
+	f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
+	f.settle()
+	f.rollOut("cow")
+	f.settle()
+	f.Expect(f.client.Delete(f.ctx, f.service())).To(Succeed())
+	f.awaitFreePort(port + 1)
+	f.settle()
 
-	lolcow = w.get("cow")
-	deployment, service := w.deployment(), w.service()
+	lolcow = f.get("cow")
+	deployment, service := f.deployment(), f.service()
 	var deployments appsv1.DeploymentList
 	var services corev1.ServiceList
-	w.Expect(w.client.List(w.ctx, &deployments, client.InNamespace(w.namespace))).To(Succeed())
-	w.Expect(w.client.List(w.ctx, &services, client.InNamespace(w.namespace))).To(Succeed())
+	f.Expect(f.client.List(f.ctx, &deployments, client.InNamespace(f.namespace))).To(Succeed())
+	f.Expect(f.client.List(f.ctx, &services, client.InNamespace(f.namespace))).To(Succeed())
 	for i := range lolcow.Status.Conditions {
 		lolcow.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 	}
 	service.Spec.ClusterIP, service.Spec.ClusterIPs = "", nil
 
-	// The ports of this story are wanted by the next one.
-	w.Expect(w.client.Delete(w.ctx, service)).To(Succeed())
-	w.awaitFreePort(port + 1)
+	// The next run uses the same ports.
+	f.Expect(f.client.Delete(f.ctx, service)).To(Succeed())
+	f.awaitFreePort(port + 1)
 	return end{
 		spec: lolcow.Spec, status: lolcow.Status,
 		deployment: deployment.Spec, service: service.Spec,
-		children: len(deployments.Items) + len(services.Items),
+		dependents: len(deployments.Items) + len(services.Items),
 	}, transport.seen
 }
 
 // awaitFreePort waits until the API server would give a port to a Service: it frees one a little after it has announced
 // that its Service is gone, and a story must not depend on how long after.
-func (w *world) awaitFreePort(port int32) {
+func (f *testEnv) awaitFreePort(port int32) {
 	probe := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "probe"},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}},
 	}
-	w.Eventually(func() error {
-		return w.client.Create(w.ctx, probe.DeepCopy(), client.DryRunAll)
+	f.Eventually(func() error {
+		return f.client.Create(f.ctx, probe.DeepCopy(), client.DryRunAll)
 	}).WithTimeout(30 * time.Second).Should(Succeed())
 }
 
 // crashing is a reconciler whose every request, reads included, goes through the transport.
-func (w *world) crashing(transport *crashingTransport) *LolcowReconciler {
-	config := rest.CopyConfig(w.config)
+func (f *testEnv) crashing(transport *crashingTransport) *LolcowReconciler {
+	config := rest.CopyConfig(f.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		transport.next = next
 		return transport
 	})
 	// The mapper and its discovery requests are not the controller's own.
-	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: w.client.RESTMapper()})
-	w.Expect(err).NotTo(HaveOccurred())
-	return w.newReconciler(c)
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: f.client.RESTMapper()})
+	f.Expect(err).NotTo(HaveOccurred())
+	return f.newReconciler(c)
 }
 
-// settle reconciles until a pass asks for nothing more. A pass that fails is followed by a new
-// reconciler, which remembers nothing: that is what a restart is.
-func (w *world) settle() {
+// settle calls Reconcile until it does not ask for a requeue. After an error it continues with a new reconciler, which
+// has nothing in memory, because a crash is followed by a restart.
+func (f *testEnv) settle() {
 	for range 20 {
-		result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: w.key("cow")})
+		result, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
 		switch {
 		case err != nil:
-			w.reconciler = w.newReconciler(w.reconciler.Client)
+			f.reconciler = f.newReconciler(f.reconciler.Client)
 		case result.RequeueAfter == 0:
 			return
 		}
 	}
-	w.Expect(errors.New("it never asked for nothing more")).NotTo(HaveOccurred(), "the reconciler does not settle")
+	f.Expect(errors.New("each reconciliation asked for a requeue")).NotTo(HaveOccurred(), "the reconciler does not settle")
 }

@@ -6,16 +6,18 @@
 //	watches.go            what triggers a reconciliation, and what the cache holds
 //	apply.go              how a dependent is written
 //	report.go             how the status and Events are written
+//	retries.go            when a try that failed is repeated
 //	resources.go          spec → desired dependents
 //	status.go             what was observed → conditions
 //	pods.go               what pods say of themselves
 //	greeting.go           greeting ↔ arguments of a container
 //	conditions.go         how a condition is set
-//	errors.go             the classes of errors
-//	messages.go           texts of conditions and Events
+//	errors.go             the classes of errors; what of them is retried is decided beside Reconcile
+//	messages.go           how texts are shortened and made alike
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +26,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -58,6 +61,8 @@ type LolcowReconciler struct {
 
 	// portRetries paces the attempts to get a port that another Service holds.
 	portRetries workqueue.TypedRateLimiter[reconcile.Request]
+	// retries paces the attempts that fail for any other reason.
+	retries *retries
 }
 
 // NewLolcowReconciler returns a reconciler that reads and writes through c.
@@ -68,18 +73,20 @@ func NewLolcowReconciler(c client.Client, recorder events.EventRecorder, clock c
 		clock:        clock,
 		defaultImage: defaultImage,
 		portRetries:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPortRetry, longestPortRetry),
+		retries:      newRetries(newRateLimiter()),
 	}
 }
 
-// Reads come from the cache, which lists and watches, so there is no get. Server-side apply is patch, and
-// create where the object is not there yet. The finalizers are for blockOwnerDeletion in an owner
-// reference, which the admission plugin OwnerReferencesPermissionEnforcement allows to no one else.
+// Reads come from the cache, which uses list and watch, so no resource needs get. A server-side apply uses the verb patch,
+// and also create if the object does not exist yet. Two permissions are only for the admission plugin
+// OwnerReferencesPermissionEnforcement: update of lolcows/finalizers, because the operator sets blockOwnerDeletion in owner
+// references, and delete, because it corrects owner references. The operator deletes no Deployment and no Service.
 //
 // +kubebuilder:rbac:groups=my.domain,resources=lolcows,verbs=list;watch
 // +kubebuilder:rbac:groups=my.domain,resources=lolcows/status,verbs=patch
 // +kubebuilder:rbac:groups=my.domain,resources=lolcows/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -88,9 +95,14 @@ func NewLolcowReconciler(c client.Client, recorder events.EventRecorder, clock c
 func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	// 1. Fetch.
 	var lolcow v1alpha1.Lolcow
-	if err := r.Get(ctx, req.NamespacedName, &lolcow); err != nil {
+	err := r.Get(ctx, req.NamespacedName, &lolcow)
+	if apierrors.IsNotFound(err) {
 		r.portRetries.Forget(req)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		r.retries.forget(req)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 
 	// 2. Finalize. There is nothing to do: the garbage collector deletes what a deleted Lolcow owns.
@@ -98,10 +110,13 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, nil
 	}
 
-	// 3. Ensure the dependents, and 4. observe the rest. What fails is reported too, unless what was read is stale: then
-	// the queue tries again.
-	var observed observation
-	err := errors.Join(r.ensureDependents(ctx, &lolcow, &observed), r.observePods(ctx, &lolcow, &observed))
+	// 3. Ensure the dependents, and 4. observe the rest. Errors are reported in the status too. A stale error is not: it
+	// means that the cache is out of date, so the status would be too.
+	observed := observation{now: r.clock.Now()}
+	acting, stop := untilReport(ctx)
+	defer stop()
+	wait, err := r.tryDependents(acting, req, &lolcow, &observed)
+	err = errors.Join(err, r.observePods(ctx, &lolcow, &observed))
 	if isStale(err) {
 		return ctrl.Result{}, err
 	}
@@ -112,17 +127,66 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, errors.Join(err, reportErr)
 	}
 
-	// 6. Requeue for what no event will announce.
-	return r.requeue(req, err)
+	// 6. Requeue, if something will change without an event.
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	return r.requeue(req, &observed, err)
 }
 
-// ensureDependents applies the Deployment and the Service: both, even if the first is rejected.
+// tryDependents ensures the dependents, if a try is due. If not, it reads them only, and returns how long the next try has
+// to wait, and why the last one failed. A try is due at once for another spec, and where what the last one left has changed.
+// They are read before anything is tried: a request that uses up all the time must not hide what is there.
+func (r *LolcowReconciler) tryDependents(ctx context.Context, req ctrl.Request, lolcow *v1alpha1.Lolcow, observed *observation) (time.Duration, error) {
+	if err := r.readDependents(ctx, lolcow, observed); err != nil {
+		return 0, err
+	}
+	last, wait := r.retries.of(req, lolcow, r.clock.Now())
+	if wait > 0 && apiequality.Semantic.DeepEqual(dependentsOf(observed), last.left) {
+		return wait, last.err
+	}
+	err := r.ensureDependents(ctx, lolcow, observed)
+	if isStale(err) {
+		return 0, err
+	}
+	if retried(err) == nil {
+		r.retries.forget(req)
+	} else {
+		r.retries.note(req, lolcow, r.clock.Now(), dependentsOf(observed), err)
+	}
+	return 0, err
+}
+
+// readDependents reads what the cache has of the dependents. One that cannot be read, because the cache does not catch up with
+// what was written, may be there.
+func (r *LolcowReconciler) readDependents(ctx context.Context, lolcow *v1alpha1.Lolcow, observed *observation) error {
+	deployment, service := &appsv1.Deployment{}, &corev1.Service{}
+	for _, dependent := range []client.Object{deployment, service} {
+		named, err := describe(r.Client, dependent, lolcow.Name)
+		if err != nil {
+			return err
+		}
+		if err := r.Get(ctx, client.ObjectKeyFromObject(lolcow), dependent); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading %s: %w: %w", named, errStale, err)
+		}
+	}
+	if metav1.IsControlledBy(deployment, lolcow) {
+		observed.deployment = deployment
+	}
+	if metav1.IsControlledBy(service, lolcow) {
+		observed.service = service
+	}
+	return nil
+}
+
+// ensureDependents applies the Deployment and the Service: both, even if the first is rejected. What was read of them stays
+// observed where there is nothing newer.
 func (r *LolcowReconciler) ensureDependents(ctx context.Context, lolcow *v1alpha1.Lolcow, observed *observation) error {
-	var deploymentErr, serviceErr error
-	observed.deployment, deploymentErr = applyDependent(ctx, r.Client, fieldOwner, lolcow,
-		&appsv1.Deployment{}, desiredDeployment(lolcow, r.defaultImage), appsv1ac.ExtractDeployment)
-	observed.service, serviceErr = applyDependent(ctx, r.Client, fieldOwner, lolcow,
-		&corev1.Service{}, desiredService(lolcow), corev1ac.ExtractService)
+	deployment, deploymentErr := applyDependent(ctx, r.Client, fieldOwner, lolcow,
+		&appsv1.Deployment{}, desiredDeployment(lolcow, r.defaultImage), appsv1ac.ExtractDeployment, rekeyContainerPort)
+	service, serviceErr := applyDependent(ctx, r.Client, fieldOwner, lolcow,
+		&corev1.Service{}, desiredService(lolcow), corev1ac.ExtractService, rekeyServicePort)
+	observed.deployment, observed.service = cmp.Or(deployment, observed.deployment), cmp.Or(service, observed.service)
 	return errors.Join(deploymentErr, asPortConflict(serviceErr))
 }
 
@@ -141,7 +205,7 @@ func (r *LolcowReconciler) observePods(ctx context.Context, lolcow *v1alpha1.Lol
 
 // report writes the status if it changed, and then announces what is new in it.
 func (r *LolcowReconciler) report(ctx context.Context, lolcow *v1alpha1.Lolcow, observed observation) error {
-	status := desiredStatus(lolcow, observed, metav1.NewTime(r.clock.Now()))
+	status := desiredStatus(lolcow, observed)
 	if apiequality.Semantic.DeepEqual(status, lolcow.Status) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to change", "greeting", status.Greeting, "port", status.Port)
 		return nil
@@ -156,16 +220,22 @@ func (r *LolcowReconciler) report(ctx context.Context, lolcow *v1alpha1.Lolcow, 
 }
 
 // requeue decides when to try again. The deletion of the object that has our name is an event; so is that of a Service
-// that holds our port, but see firstPortRetry. All else that failed is retried at the queue's own pace.
-func (r *LolcowReconciler) requeue(req ctrl.Request, err error) (ctrl.Result, error) {
-	_, err = without(err, v1alpha1.ReasonNameConflict)
-	portConflict, err := without(err, v1alpha1.ReasonPortConflict)
-	switch {
-	case err != nil:
-		return ctrl.Result{}, err
-	case portConflict:
+// that holds our port, but see firstPortRetry. All else that failed is retried at the queue's own pace. That pace is kept,
+// by r.retries, when an event comes first. If nothing failed, time alone may end a crash loop.
+func (r *LolcowReconciler) requeue(req ctrl.Request, observed *observation, err error) (ctrl.Result, error) {
+	if again := retried(err); again != nil {
+		return ctrl.Result{}, again
+	}
+	if portConflict, _ := without(err, v1alpha1.ReasonPortConflict); portConflict {
 		return ctrl.Result{RequeueAfter: r.portRetries.When(req)}, nil
 	}
 	r.portRetries.Forget(req)
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: untilSteady(observed.pods, observed.now)}, nil
+}
+
+// retried is what is retried at the queue's pace: all that failed, but for conflicts of names and of ports.
+func retried(err error) error {
+	_, err = without(err, v1alpha1.ReasonNameConflict)
+	_, err = without(err, v1alpha1.ReasonPortConflict)
+	return err
 }

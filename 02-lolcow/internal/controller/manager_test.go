@@ -39,25 +39,25 @@ const settleTimeout = 30 * time.Second
 type operator struct {
 	user   string
 	config *rest.Config
-	// idle counts the passes that found nothing to change, by what the log says of them.
+	// idle counts the reconciliations that found nothing to change, by what the log says of them.
 	idle atomic.Int32
 }
 
-func newOperator(t *testing.T, w *world) *operator {
+func newOperator(t *testing.T, f *testEnv) *operator {
 	t.Helper()
-	o := &operator{user: "operator-of-" + w.namespace}
+	o := &operator{user: "operator-of-" + f.namespace}
 	user, err := apiServer(t).env.AddUser(envtest.User{Name: o.user, Groups: []string{"system:masters"}}, nil)
-	w.Expect(err).NotTo(HaveOccurred())
+	f.Expect(err).NotTo(HaveOccurred())
 	o.config = user.Config()
 	o.config.QPS = -1
 	return o
 }
 
 // start runs the manager as cmd/main.go does, for one namespace, until stop is called.
-func (o *operator) start(t *testing.T, w *world) (stop func()) {
+func (o *operator) start(t *testing.T, f *testEnv) (stop func()) {
 	t.Helper()
 	cacheOptions := CacheOptions()
-	cacheOptions.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
+	cacheOptions.DefaultNamespaces = map[string]cache.Config{f.namespace: {}}
 	mgr, err := ctrl.NewManager(o.config, ctrl.Options{
 		Scheme:     scheme,
 		Cache:      cacheOptions,
@@ -66,10 +66,10 @@ func (o *operator) start(t *testing.T, w *world) (stop func()) {
 		Logger:     o.logger(t),
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
-	w.Expect(err).NotTo(HaveOccurred())
+	f.Expect(err).NotTo(HaveOccurred())
 	reconciler := NewLolcowReconciler(mgr.GetClient(), mgr.GetEventRecorder("lolcow-controller"), clock.RealClock{}, serverImage)
-	w.Expect(reconciler.SetupWithManager(w.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
-	return runManager(w.ctx, t, mgr)
+	f.Expect(reconciler.SetupWithManager(f.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
+	return runManager(f.ctx, t, mgr)
 }
 
 // runManager runs a manager until stop is called, or the test ends. It has to end without an error.
@@ -102,10 +102,10 @@ func (o *operator) logger(t *testing.T) logr.Logger {
 }
 
 // writes counts, by object, what the operator has written, from the API server's own audit log.
-func (o *operator) writes(t *testing.T, w *world) map[string]int {
+func (o *operator) writes(t *testing.T, f *testEnv) map[string]int {
 	t.Helper()
 	log, err := os.Open(apiServer(t).auditLog)
-	w.Expect(err).NotTo(HaveOccurred())
+	f.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = log.Close() }()
 	counts := map[string]int{}
 	for lines := bufio.NewReader(log); ; {
@@ -113,14 +113,14 @@ func (o *operator) writes(t *testing.T, w *world) map[string]int {
 		if err == io.EOF {
 			return counts
 		}
-		w.Expect(err).NotTo(HaveOccurred())
+		f.Expect(err).NotTo(HaveOccurred())
 		var event struct {
 			Verb string
 			User struct{ Username string }
 			// Events are counted together: the server names them, not we.
 			ObjectRef struct{ Resource, Subresource, Name string }
 		}
-		w.Expect(json.Unmarshal(line, &event)).To(Succeed())
+		f.Expect(json.Unmarshal(line, &event)).To(Succeed())
 		if event.User.Username != o.user {
 			continue
 		}
@@ -136,46 +136,46 @@ func total(counts map[string]int) int {
 	return sum
 }
 
-func (w *world) expectSoon(name, reason string) {
-	w.Eventually(func(g Gomega) {
-		g.Expect(readyOf(w.get(name)).Reason).To(Equal(reason))
+func (f *testEnv) expectSoon(name, reason string) {
+	f.Eventually(func(g Gomega) {
+		g.Expect(readyOf(f.get(name)).Reason).To(Equal(reason))
 	}).WithTimeout(settleTimeout).Should(Succeed())
 }
 
-// Per Lolcow, from its creation until it is Ready: two children, two status writes, one Event. Then, at
-// rest, nothing for a minute; and nothing after a restart.
+// Per Lolcow, from its creation until it is Ready: two dependents, two status writes, one Event. Then, in
+// steady state, nothing for a minute; and nothing after a restart.
 func TestWriteBudget(t *testing.T) {
 	t.Parallel()
 	const herd = 50
-	w := newWorld(t)
-	o := newOperator(t, w)
-	stop := o.start(t, w)
+	f := newTestEnv(t)
+	o := newOperator(t, f)
+	stop := o.start(t, f)
 
 	for i := range herd {
 		name := fmt.Sprintf("cow-%02d", i)
-		w.Expect(w.client.Create(w.ctx, w.lolcow(name, v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
-		w.expectSoon(name, v1alpha1.ReasonRollingOut)
-		w.rollOut(name)
-		w.expectSoon(name, v1alpha1.ReasonServing)
+		f.Expect(f.client.Create(f.ctx, f.lolcow(name, v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
+		f.expectSoon(name, v1alpha1.ReasonRollingOut)
+		f.rollOut(name)
+		f.expectSoon(name, v1alpha1.ReasonServing)
 	}
-	w.Eventually(func() int { return total(o.writes(t, w)) }).WithTimeout(settleTimeout).Should(Equal(5*herd),
+	f.Eventually(func() int { return total(o.writes(t, f)) }).WithTimeout(settleTimeout).Should(Equal(5*herd),
 		"five writes for each Lolcow")
-	t.Logf("create to Ready: %.2f writes for each of %d Lolcows", float64(total(o.writes(t, w)))/herd, herd)
-	settled := o.writes(t, w)
+	t.Logf("create to Ready: %.2f writes for each of %d Lolcows", float64(total(o.writes(t, f)))/herd, herd)
+	settled := o.writes(t, f)
 
-	w.Consistently(func() map[string]int { return o.writes(t, w) }).
-		WithTimeout(time.Minute).WithPolling(5*time.Second).Should(Equal(settled), "nothing is written at rest")
+	f.Consistently(func() map[string]int { return o.writes(t, f) }).
+		WithTimeout(time.Minute).WithPolling(5*time.Second).Should(Equal(settled), "nothing is written in steady state")
 
 	stop()
 	o.idle.Store(0)
-	o.start(t, w)
-	w.Eventually(o.idle.Load).WithTimeout(settleTimeout).Should(BeNumerically(">=", herd), "the log says so for each")
+	o.start(t, f)
+	f.Eventually(o.idle.Load).WithTimeout(settleTimeout).Should(BeNumerically(">=", herd), "the log says so for each")
 	// A change to one Lolcow, handled, shows that the operator is up and has been through its queue.
-	lolcow := w.get("cow-00")
+	lolcow := f.get("cow-00")
 	lolcow.Spec.Greeting = "Baa"
-	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	w.expectSoon("cow-00", v1alpha1.ReasonRollingOut)
-	w.Consistently(func() int { return total(o.writes(t, w)) }).
+	f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
+	f.expectSoon("cow-00", v1alpha1.ReasonRollingOut)
+	f.Consistently(func() int { return total(o.writes(t, f)) }).
 		WithTimeout(5*time.Second).Should(Equal(total(settled)+2), "after a restart only what was asked for: a Deployment and a status")
 }
 
@@ -185,45 +185,45 @@ func TestFreedPortIsTaken(t *testing.T) {
 	for _, port := range []int32{30030, 30031} {
 		t.Run(fmt.Sprint(port), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			f := newTestEnv(t)
 			squatter := &corev1.Service{
-				ObjectMeta: metav1.ObjectMeta{Name: "squatter", Namespace: w.namespace},
+				ObjectMeta: metav1.ObjectMeta{Name: "squatter", Namespace: f.namespace},
 				Spec: corev1.ServiceSpec{
 					Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}},
 				},
 			}
-			w.Expect(w.client.Create(w.ctx, squatter)).To(Succeed())
-			newOperator(t, w).start(t, w)
-			w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Port: new(port)}))).To(Succeed())
-			w.expectSoon("cow", v1alpha1.ReasonPortConflict)
+			f.Expect(f.client.Create(f.ctx, squatter)).To(Succeed())
+			newOperator(t, f).start(t, f)
+			f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{Port: new(port)}))).To(Succeed())
+			f.expectSoon("cow", v1alpha1.ReasonPortConflict)
 
 			freed := time.Now()
 			if port%2 == 0 {
-				w.Expect(w.client.Delete(w.ctx, squatter)).To(Succeed())
+				f.Expect(f.client.Delete(f.ctx, squatter)).To(Succeed())
 			} else {
-				squatter.Spec.Ports[0].NodePort = port + 100
-				w.Expect(w.client.Update(w.ctx, squatter)).To(Succeed())
+				squatter.Spec.Ports[0].NodePort = port + 2
+				f.Expect(f.client.Update(f.ctx, squatter)).To(Succeed())
 			}
-			w.Eventually(func() int32 { return w.get("cow").Status.Port }).
+			f.Eventually(func() int32 { return f.get("cow").Status.Port }).
 				WithTimeout(10 * time.Second).WithPolling(10 * time.Millisecond).Should(Equal(port))
 			t.Logf("taken %s after it was freed", time.Since(freed).Round(time.Millisecond))
 		})
 	}
 }
 
-func TestForeignNameFreedWakesItsNamesake(t *testing.T) {
+func TestFreedNameTriggersAReconciliation(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	foreign := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: w.namespace},
+	f := newTestEnv(t)
+	other := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: f.namespace},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
-	w.Expect(w.client.Create(w.ctx, foreign)).To(Succeed())
-	newOperator(t, w).start(t, w)
-	w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{}))).To(Succeed())
-	w.expectSoon("cow", v1alpha1.ReasonNameConflict)
-	w.Expect(w.client.Delete(w.ctx, foreign)).To(Succeed())
-	w.expectSoon("cow", v1alpha1.ReasonRollingOut)
+	f.Expect(f.client.Create(f.ctx, other)).To(Succeed())
+	newOperator(t, f).start(t, f)
+	f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{}))).To(Succeed())
+	f.expectSoon("cow", v1alpha1.ReasonNameConflict)
+	f.Expect(f.client.Delete(f.ctx, other)).To(Succeed())
+	f.expectSoon("cow", v1alpha1.ReasonRollingOut)
 }
 
 // outage is a way to the API server that can be cut.
@@ -235,11 +235,11 @@ type outage struct {
 	open     []net.Conn
 }
 
-func newOutage(w *world, target string) *outage {
-	listener, err := new(net.ListenConfig).Listen(w.ctx, "tcp", "127.0.0.1:0")
-	w.Expect(err).NotTo(HaveOccurred())
+func newOutage(f *testEnv, target string) *outage {
+	listener, err := new(net.ListenConfig).Listen(f.ctx, "tcp", "127.0.0.1:0")
+	f.Expect(err).NotTo(HaveOccurred())
 	o := &outage{listener: listener, target: target}
-	go o.serve(w.ctx)
+	go o.serve(f.ctx)
 	return o
 }
 
@@ -273,46 +273,46 @@ func (o *outage) set(cut bool) {
 	o.open = nil
 }
 
-// The API server cannot be reached for 30 seconds, while specs and children change. Then all converges,
+// The API server cannot be reached for 30 seconds, while specs and dependents change. Then all converges,
 // in the same process, without a duplicate and without a lost update.
 func TestConvergesAfterTheServerWasGoneFor30Seconds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	o := newOperator(t, w)
+	f := newTestEnv(t)
+	o := newOperator(t, f)
 	address, err := url.Parse(o.config.Host)
-	w.Expect(err).NotTo(HaveOccurred())
+	f.Expect(err).NotTo(HaveOccurred())
 	if address.Host == "" {
 		address.Host = o.config.Host
 	}
-	way := newOutage(w, address.Host)
+	way := newOutage(f, address.Host)
 	t.Cleanup(func() { _ = way.listener.Close() })
 	o.config.Host = "https://" + way.listener.Addr().String()
 	o.config.ServerName = "localhost"
-	o.start(t, w)
-	w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
-	w.expectSoon("cow", v1alpha1.ReasonRollingOut)
-	w.rollOut("cow")
-	w.expectSoon("cow", v1alpha1.ReasonServing)
+	o.start(t, f)
+	f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
+	f.expectSoon("cow", v1alpha1.ReasonRollingOut)
+	f.rollOut("cow")
+	f.expectSoon("cow", v1alpha1.ReasonServing)
 
 	way.set(true)
-	lolcow := w.get("cow")
+	lolcow := f.get("cow")
 	lolcow.Spec.Greeting, lolcow.Spec.Replicas = "Baa", new(int32(2))
-	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	w.Expect(w.client.Delete(w.ctx, w.service())).To(Succeed())
-	w.Expect(w.client.Create(w.ctx, w.lolcow("calf", v1alpha1.LolcowSpec{Greeting: "Mee"}))).To(Succeed())
-	w.Consistently(func() int64 { return w.get("cow").Status.ObservedGeneration }).
+	f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
+	f.Expect(f.client.Delete(f.ctx, f.service())).To(Succeed())
+	f.Expect(f.client.Create(f.ctx, f.lolcow("calf", v1alpha1.LolcowSpec{Greeting: "Mee"}))).To(Succeed())
+	f.Consistently(func() int64 { return f.get("cow").Status.ObservedGeneration }).
 		WithTimeout(30*time.Second).WithPolling(time.Second).Should(Equal(int64(1)), "the operator is cut off")
 	way.set(false)
 
-	w.Eventually(func(g Gomega) {
+	f.Eventually(func(g Gomega) {
 		var services corev1.ServiceList
-		g.Expect(w.client.List(w.ctx, &services, client.InNamespace(w.namespace))).To(Succeed())
+		g.Expect(f.client.List(f.ctx, &services, client.InNamespace(f.namespace))).To(Succeed())
 		g.Expect(services.Items).To(HaveLen(2))
-		g.Expect(w.get("cow").Status.ObservedGeneration).To(Equal(int64(2)))
-		g.Expect(readyOf(w.get("calf")).Reason).To(Equal(v1alpha1.ReasonRollingOut))
+		g.Expect(f.get("cow").Status.ObservedGeneration).To(Equal(int64(2)))
+		g.Expect(readyOf(f.get("calf")).Reason).To(Equal(v1alpha1.ReasonRollingOut))
 	}).WithTimeout(time.Minute).Should(Succeed())
-	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Baa"}))
-	w.rollOut("cow")
-	w.expectSoon("cow", v1alpha1.ReasonServing)
-	w.Expect(w.get("cow").Status.Greeting).To(Equal("Baa"))
+	f.Expect(f.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Baa"}))
+	f.rollOut("cow")
+	f.expectSoon("cow", v1alpha1.ReasonServing)
+	f.Expect(f.get("cow").Status.Greeting).To(Equal("Baa"))
 }

@@ -16,71 +16,71 @@ import (
 // arguments only where there was a greeting, it owned them no longer, and the other writer's stayed with Ready=True.
 func TestArgumentsAreOwnedWithoutAGreeting(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
-	deployment := w.deployment()
+	f := newTestEnv(t)
+	f.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
+	deployment := f.deployment()
 	deployment.Spec.Template.Spec.Containers[0].Args = []string{"--", "Baa"}
-	w.Expect(w.client.Update(w.ctx, deployment)).To(Succeed())
-	w.change(func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "" })
-	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--"}))
+	f.Expect(f.client.Update(f.ctx, deployment)).To(Succeed())
+	f.change(func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "" })
+	f.Expect(f.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--"}))
 
-	deployment = w.deployment()
+	deployment = f.deployment()
 	deployment.Spec.Template.Spec.Containers[0].Args = []string{"--", "Baa"}
-	w.Expect(w.client.Update(w.ctx, deployment)).To(Succeed())
-	w.reconcile("cow")
-	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--"}), "and repaired as any other drift")
+	f.Expect(f.client.Update(f.ctx, deployment)).To(Succeed())
+	f.reconcile("cow")
+	f.Expect(f.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--"}), "and repaired as any other drift")
 }
 
 // Every field of the spec is owned, whatever its value: the fields that are applied for an empty spec are those that are
 // applied for a full one. The one exception is the node port: without one in the spec the API server chooses.
 func TestEveryStateOfTheSpecOwnsTheSameFields(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	empty := w.create("empty", v1alpha1.LolcowSpec{})
-	full := w.create("full", v1alpha1.LolcowSpec{Greeting: "Moo", Replicas: new(int32(3)), Image: "example.com/other:1"})
+	f := newTestEnv(t)
+	empty := f.create("empty", v1alpha1.LolcowSpec{})
+	full := f.create("full", v1alpha1.LolcowSpec{Greeting: "Moo", Replicas: new(int32(3)), Image: "example.com/other:1"})
 	fields := func(name string) (deployment, service string) {
 		var d appsv1.Deployment
 		var s corev1.Service
-		w.Expect(w.client.Get(w.ctx, w.key(name), &d)).To(Succeed())
-		w.Expect(w.client.Get(w.ctx, w.key(name), &s)).To(Succeed())
-		return ownedFields(w, d.ManagedFields), ownedFields(w, s.ManagedFields)
+		f.Expect(f.client.Get(f.ctx, f.key(name), &d)).To(Succeed())
+		f.Expect(f.client.Get(f.ctx, f.key(name), &s)).To(Succeed())
+		return ownedFields(f, d.ManagedFields), ownedFields(f, s.ManagedFields)
 	}
 	emptyDeployment, emptyService := fields(empty.Name)
 	fullDeployment, fullService := fields(full.Name)
 	// The uid of the owner is a key of the list of owners.
-	w.Expect(withoutUID(emptyDeployment, empty)).To(MatchJSON(withoutUID(fullDeployment, full)))
-	w.Expect(withoutUID(emptyService, empty)).To(MatchJSON(withoutUID(fullService, full)))
+	f.Expect(withoutUID(emptyDeployment, empty)).To(MatchJSON(withoutUID(fullDeployment, full)))
+	f.Expect(withoutUID(emptyService, empty)).To(MatchJSON(withoutUID(fullService, full)))
 }
 
 // Another writer's port must not be taken for ours because it comes first.
 func TestStatusHasThePortOfOurName(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{})
-	service := w.service()
+	f := newTestEnv(t)
+	f.create("cow", v1alpha1.LolcowSpec{})
+	service := f.service()
 	ours := service.Spec.Ports[0].NodePort
 	service.Spec.Ports = append([]corev1.ServicePort{{Name: "metrics", Port: 9000}}, service.Spec.Ports...)
-	w.Expect(w.client.Update(w.ctx, service)).To(Succeed())
-	w.Expect(w.service().Spec.Ports[0].Name).To(Equal("metrics"))
-	w.reconcile("cow")
-	w.Expect(w.get("cow").Status.Port).To(Equal(ours))
+	f.Expect(f.client.Update(f.ctx, service)).To(Succeed())
+	f.Expect(f.service().Spec.Ports[0].Name).To(Equal("metrics"))
+	f.reconcile("cow")
+	f.Expect(f.get("cow").Status.Port).To(Equal(ours))
 }
 
 // Two environment variables of one name: the API server only warns, and what the operator owns cannot be extracted.
 func TestObjectThatCannotBeExtractedIsApplied(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
-	deployment := w.deployment()
+	f := newTestEnv(t)
+	f.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
+	deployment := f.deployment()
 	twice := corev1.EnvVar{Name: "HERD", Value: "1"}
 	deployment.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{twice, twice}
-	w.Expect(w.client.Update(w.ctx, deployment)).To(Succeed())
-	lolcow := w.get("cow")
+	f.Expect(f.client.Update(f.ctx, deployment)).To(Succeed())
+	lolcow := f.get("cow")
 	lolcow.Spec.Greeting = "Baa"
-	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	w.reconcile("cow")
-	w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Baa"}))
-	w.expectReady(w.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
+	f.reconcile("cow")
+	f.Expect(f.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Baa"}))
+	f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 }
 
 // The Deployment says why there is no pod, and no pod does.
@@ -107,13 +107,13 @@ func TestDeploymentsConditionsAreReported(t *testing.T) {
 }
 
 // ownedFields are the fields that the operator owns of an object, as JSON.
-func ownedFields(w *world, entries []metav1.ManagedFieldsEntry) string {
+func ownedFields(f *testEnv, entries []metav1.ManagedFieldsEntry) string {
 	for _, entry := range entries {
 		if entry.Manager == fieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply {
 			return string(entry.FieldsV1.GetRawBytes())
 		}
 	}
-	w.Expect(entries).To(BeEmpty(), "no entry of %s", fieldOwner)
+	f.Expect(entries).To(BeEmpty(), "no entry of %s", fieldOwner)
 	return ""
 }
 

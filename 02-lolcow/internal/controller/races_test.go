@@ -3,12 +3,16 @@ package controller
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -16,70 +20,98 @@ import (
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
 
-// staleDeployments is a client whose cache has not yet heard of any Deployment.
-func staleDeployments(w *world) client.Client {
-	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
-	w.Expect(err).NotTo(HaveOccurred())
+// staleClient is a client whose cache has not yet heard of any object of a kind.
+func staleClient[O client.Object](f *testEnv) client.Client {
+	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme})
+	f.Expect(err).NotTo(HaveOccurred())
 	return interceptor.NewClient(withWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, ok := obj.(*appsv1.Deployment); ok {
-				return apierrors.NewNotFound(appsv1.Resource("deployments"), key.Name)
+			if _, ok := obj.(O); ok {
+				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 			}
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
 }
 
-// A foreign Deployment came into being after the cache said "absent" and before the apply.
-func TestForeignDeploymentIsNotSeizedInARace(t *testing.T) {
+// Another client created a Deployment of the same name after the cache said "absent" and before the apply.
+func TestDeploymentOfTheSameNameIsNotAdoptedInARace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	foreign := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: w.namespace},
-		Spec:       foreignDeploymentSpec(),
+	f := newTestEnv(t)
+	other := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: f.namespace},
+		Spec:       otherDeploymentSpec(),
 	}
-	w.Expect(w.client.Create(w.ctx, foreign)).To(Succeed())
+	f.Expect(f.client.Create(f.ctx, other)).To(Succeed())
 
-	w.reconciler = w.newReconciler(staleDeployments(w))
-	lolcow := w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
-	w.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	w.Expect(w.deployment()).To(Equal(foreign), "not a field of it changed")
+	f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
+	f.reconciler = f.newReconciler(staleClient[*appsv1.Deployment](f))
+	_, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
+	f.Expect(err).To(HaveOccurred(), "the cache may never have it, and then its deletion is no event: it is tried again")
+	f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	f.Expect(f.deployment()).To(Equal(other), "not a field of it changed")
+
+	f.Expect(f.client.Delete(f.ctx, other)).To(Succeed())
+	f.clock.Step(time.Minute)
+	f.reconcile("cow")
+	f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 }
 
-// The known residue: server-side apply sees no conflict where a foreign Deployment has, field for
-// field, the values that ours would have. It is taken over, and nothing that its owner set is changed.
-func TestForeignDeploymentThatEqualsOursIsTakenOver(t *testing.T) {
+// Server-side apply sees no conflict where a Deployment that is not owned has, field for field, the values that ours would have.
+// It is not adopted all the same, because what is applied has a resourceVersion that no object has.
+func TestDeploymentThatEqualsOursIsNotAdopted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	twin := desiredDeployment(w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}), serverImage)
+	f := newTestEnv(t)
+	twin := desiredDeployment(f.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}), serverImage)
 	twin.OwnerReferences = nil
-	w.Expect(w.client.Apply(w.ctx, twin, client.FieldOwner("someone"))).To(Succeed())
-	foreign := w.deployment()
+	f.Expect(f.client.Apply(f.ctx, twin, client.FieldOwner("someone"))).To(Succeed())
+	other := f.deployment()
 
-	w.reconciler = w.newReconciler(staleDeployments(w))
-	lolcow := w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
-	taken := w.deployment()
-	w.Expect(taken.UID).To(Equal(foreign.UID))
-	w.Expect(metav1.IsControlledBy(taken, lolcow)).To(BeTrue())
-	w.Expect(taken.Spec).To(Equal(foreign.Spec))
+	f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
+	f.reconciler = f.newReconciler(staleClient[*appsv1.Deployment](f))
+	_, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
+	f.Expect(isStale(err)).To(BeTrue(), "%v", err)
+	f.Expect(f.deployment()).To(Equal(other), "not a field of it changed")
+
+	f.reconciler = f.newReconciler(f.client)
+	f.reconcile("cow")
+	f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	f.Expect(f.deployment()).To(Equal(other))
 }
 
-// The cache says that the Deployment is ours, and by the time of the apply the name is a stranger's.
+// A Service without a selector, for which its owner makes the EndpointSlices, has no field that ours would change.
+func TestServiceWithoutSelectorIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	f := newTestEnv(t)
+	f.Expect(f.client.Create(f.ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: f.namespace},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Name: "other", Port: 9000}}},
+	})).To(Succeed())
+	other := f.service()
+
+	f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{}))).To(Succeed())
+	f.reconciler = f.newReconciler(staleClient[*corev1.Service](f))
+	_, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
+	f.Expect(isStale(err)).To(BeTrue(), "%v", err)
+	f.Expect(f.service()).To(Equal(other), "not a field of it changed")
+}
+
+// The cache says that the Deployment is ours, and by the time of the apply another client's Deployment has the name.
 func TestForcedApplyDoesNotFallOnAnotherObject(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
-	ours := w.deployment()
-	w.Expect(w.client.Delete(w.ctx, ours)).To(Succeed())
-	foreign := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: w.namespace},
-		Spec:       foreignDeploymentSpec(),
+	f := newTestEnv(t)
+	f.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
+	ours := f.deployment()
+	f.Expect(f.client.Delete(f.ctx, ours)).To(Succeed())
+	other := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: f.namespace},
+		Spec:       otherDeploymentSpec(),
 	}
-	w.Expect(w.client.Create(w.ctx, foreign)).To(Succeed())
+	f.Expect(f.client.Create(f.ctx, other)).To(Succeed())
 
-	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
-	w.Expect(err).NotTo(HaveOccurred())
-	w.reconciler = w.newReconciler(interceptor.NewClient(withWatch, interceptor.Funcs{
+	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme})
+	f.Expect(err).NotTo(HaveOccurred())
+	f.reconciler = f.newReconciler(interceptor.NewClient(withWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if deployment, ok := obj.(*appsv1.Deployment); ok {
 				ours.DeepCopyInto(deployment)
@@ -88,15 +120,47 @@ func TestForcedApplyDoesNotFallOnAnotherObject(t *testing.T) {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	}))
-	lolcow := w.get("cow")
+	lolcow := f.get("cow")
 	lolcow.Spec.Greeting = "Baa"
-	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	_, err = w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: w.key("cow")})
-	w.Expect(err).To(HaveOccurred())
-	w.Expect(w.deployment()).To(Equal(foreign), "not a field of it changed")
+	f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
+	_, err = f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
+	f.Expect(isStale(err)).To(BeTrue(), "%v", err)
+	f.Expect(f.deployment()).To(Equal(other), "not a field of it changed")
 }
 
-// The server's own text for a port that is taken is what isPortTaken depends on: see TestPortConflict….
+// While an apply is held up, another client removes the owner reference of the Deployment, as `kubectl delete --cascade=orphan` of the Lolcow
+// does, or for himself. With the owner reference written back, the garbage collector deleted it with the Lolcow.
+func TestForcedApplyTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	for name, release := range map[string]func(*appsv1.Deployment){
+		"the owner is off":          func(d *appsv1.Deployment) { d.OwnerReferences = nil },
+		"owner and labels are off":  func(d *appsv1.Deployment) { d.OwnerReferences, d.Labels = nil, nil },
+		"its spec has changed only": func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTestEnv(t)
+			f.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
+			lolcow := f.get("cow")
+			lolcow.Spec.Greeting = "Baa"
+			f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
+			var released *appsv1.Deployment
+			f.reconciler = f.newReconciler(f.failingApply(func(int) error {
+				if released == nil {
+					released = f.deployment()
+					release(released)
+					f.Expect(f.client.Update(f.ctx, released)).To(Succeed())
+				}
+				return nil
+			}))
+			_, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
+			f.Expect(isStale(err)).To(BeTrue(), "%v", err)
+			f.Expect(f.deployment().ResourceVersion).To(Equal(released.ResourceVersion), "not a field of it changed")
+		})
+	}
+}
+
+// The server's own text for a port that is taken is what asPortConflict depends on: see TestPortConflict….
 func TestClassifyLetsPassingErrorsPass(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -114,4 +178,32 @@ func TestClassifyLetsPassingErrorsPass(t *testing.T) {
 	err := errors.Join(classify("applying Deployment cow", apierrors.NewForbidden(appsv1.Resource("deployments"), "cow", nil)), nameConflict("Service cow"))
 	g.Expect(failureOf(err).reason).To(Equal(v1alpha1.ReasonApplyFailed), "the first rejection is the one reported")
 	g.Expect(failureOf(err).message).To(ContainSubstring("Service cow exists"), "and the others are named")
+}
+
+// denied is the API server's response where an admission webhook denied a request, with the status that the webhook chose.
+func denied(code int32, reason metav1.StatusReason) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "f.example.com" denied the request: no`,
+	}}
+}
+
+func TestDenialIsARejectionWhateverItsCode(t *testing.T) {
+	t.Parallel()
+	policy := apierrors.NewUnauthorized(`deployments.apps "cow" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`)
+	for name, err := range map[string]error{
+		"400": denied(http.StatusBadRequest, ""), "401": denied(http.StatusUnauthorized, ""), "406": denied(http.StatusNotAcceptable, ""),
+		"409": denied(http.StatusConflict, metav1.StatusReasonConflict), "500": denied(http.StatusInternalServerError, metav1.StatusReasonInternalError),
+		"a policy":        policy,
+		"400, of another": &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest}},
+		"403, of another": &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden}},
+		"413, of another": &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusRequestEntityTooLarge}},
+		"422, of another": &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity}},
+	} {
+		g := NewWithT(t)
+		err := classify("applying Deployment cow", err)
+		var rejected *rejectedError
+		g.Expect(errors.As(err, &rejected)).To(BeTrue(), name)
+		g.Expect(isStale(err)).To(BeFalse(), name)
+		g.Expect(failureOf(err).reason).To(Equal(v1alpha1.ReasonApplyFailed), name)
+	}
 }

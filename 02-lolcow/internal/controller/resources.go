@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -46,12 +47,18 @@ func dependentLabels(lolcow *v1alpha1.Lolcow) map[string]string {
 // dependent with it, and the dependent's events trigger a reconciliation of the Lolcow.
 func ownerReference(lolcow *v1alpha1.Lolcow) *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
-		WithAPIVersion(v1alpha1.GroupVersion.String()).
+		WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).
 		WithKind("Lolcow").
 		WithName(lolcow.Name).
 		WithUID(lolcow.UID).
 		WithController(true).
 		WithBlockOwnerDeletion(true)
+}
+
+// isOurs reports whether a Lolcow, any Lolcow, is the controller of the object.
+func isOurs(object metav1.Object) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.Kind == "Lolcow" && owner.APIVersion == v1alpha1.SchemeGroupVersion.String()
 }
 
 // desiredDeployment is the Deployment that the spec asks for. It names only the fields that the

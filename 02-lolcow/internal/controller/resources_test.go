@@ -75,16 +75,16 @@ func TestDesiredDeployment(t *testing.T) {
 // "always" from the API server, and keeps it with every later image.
 func TestImagesTagDoesNotDecideForTheNext(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.create("cow", v1alpha1.LolcowSpec{Image: "example.com/cow:latest"})
+	f := newTestEnv(t)
+	f.create("cow", v1alpha1.LolcowSpec{Image: "example.com/cow:latest"})
 	for _, image := range []string{"example.com/cow:latest", "example.com/cow:v1", "example.com/cow"} {
-		lolcow := w.get("cow")
+		lolcow := f.get("cow")
 		lolcow.Spec.Image = image
-		w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-		w.reconcile("cow")
-		container := w.deployment().Spec.Template.Spec.Containers[0]
-		w.Expect(container.Image).To(Equal(image))
-		w.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), image)
+		f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
+		f.reconcile("cow")
+		container := f.deployment().Spec.Template.Spec.Containers[0]
+		f.Expect(container.Image).To(Equal(image))
+		f.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), image)
 	}
 }
 
@@ -105,10 +105,10 @@ func TestReduce(t *testing.T) {
 		Annotations:   map[string]string{"large": "text"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "someone"}},
 	}
-	foreign := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{"app": "foreign"}, Ports: []corev1.ServicePort{{NodePort: 30001}},
+	other := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": "other"}, Ports: []corev1.ServicePort{{NodePort: 30001}},
 	}}
-	reduced, err := reduce(foreign)
+	reduced, err := reduce(other)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(reduced).To(Equal(&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: "meadow", UID: "1", ResourceVersion: "7"},
@@ -119,5 +119,5 @@ func TestReduce(t *testing.T) {
 	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: "my.domain/v1alpha1", Kind: "Lolcow", Controller: new(true)}}
 	kept, err := reduce(ours)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kept).To(BeIdenticalTo(ours), "managedFields tell what we own")
+	g.Expect(kept).To(BeIdenticalTo(ours), "managedFields say what we own")
 }

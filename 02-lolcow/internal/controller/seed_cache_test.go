@@ -14,17 +14,17 @@ import (
 )
 
 // startClients runs a manager for one namespace, and returns its client and its APIReader.
-func startClients(t *testing.T, w *world, readYourWrites bool) (client.Client, client.Reader) {
+func startClients(t *testing.T, f *testEnv, readYourWrites bool) (client.Client, client.Reader) {
 	t.Helper()
-	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
+	mgr, err := ctrl.NewManager(f.config, ctrl.Options{
 		Scheme:  scheme,
-		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
 		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readYourWrites}},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
-	w.Expect(err).NotTo(HaveOccurred())
-	runManager(w.ctx, t, mgr)
-	w.Expect(mgr.GetCache().WaitForCacheSync(w.ctx)).To(BeTrue())
+	f.Expect(err).NotTo(HaveOccurred())
+	runManager(f.ctx, t, mgr)
+	f.Expect(mgr.GetCache().WaitForCacheSync(f.ctx)).To(BeTrue())
 	return mgr.GetClient(), mgr.GetAPIReader()
 }
 
@@ -40,35 +40,35 @@ func TestSeedWisdom_TheCacheIsBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			c, direct := startClients(t, w, test.readYourWrites)
+			f := newTestEnv(t)
+			c, direct := startClients(t, f, test.readYourWrites)
 			var reader client.Reader = c
 			if test.direct {
 				reader = direct
 			}
-			lolcow := w.lolcow("cow", v1alpha1.LolcowSpec{})
-			w.Expect(c.Create(w.ctx, lolcow)).To(Succeed())
+			lolcow := f.lolcow("cow", v1alpha1.LolcowSpec{})
+			f.Expect(c.Create(f.ctx, lolcow)).To(Succeed())
 			var seen v1alpha1.Lolcow
 			// The first read makes the informer, and waits for it.
-			w.Eventually(func() error { return reader.Get(w.ctx, w.key("cow"), &seen) }).WithTimeout(settleTimeout).Should(Succeed())
+			f.Eventually(func() error { return reader.Get(f.ctx, f.key("cow"), &seen) }).WithTimeout(settleTimeout).Should(Succeed())
 
 			stale := 0
 			for i := range rounds {
 				lolcow.Spec.Greeting = fmt.Sprint("Moo ", i)
-				w.Expect(c.Update(w.ctx, lolcow)).To(Succeed())
-				w.Expect(reader.Get(w.ctx, w.key("cow"), &seen)).To(Succeed())
+				f.Expect(c.Update(f.ctx, lolcow)).To(Succeed())
+				f.Expect(reader.Get(f.ctx, f.key("cow"), &seen)).To(Succeed())
 				if seen.Spec.Greeting != lolcow.Spec.Greeting {
 					stale++
 				}
 			}
-			t.Logf("%d of %d reads were stale", stale, rounds)
+			t.Logf("%s: %d of %d reads were stale", name, stale, rounds)
 			if !test.mayBeStale {
-				w.Expect(stale).To(BeZero())
+				f.Expect(stale).To(BeZero())
 				return
 			}
-			w.Expect(stale).To(BeNumerically(">", 0), "a read right after a write is faster than the event")
-			w.Eventually(func(g Gomega) {
-				g.Expect(reader.Get(w.ctx, w.key("cow"), &seen)).To(Succeed())
+			f.Expect(stale).To(BeNumerically(">", 0), "a read right after a write is faster than the event")
+			f.Eventually(func(g Gomega) {
+				g.Expect(reader.Get(f.ctx, f.key("cow"), &seen)).To(Succeed())
 				g.Expect(seen.Spec.Greeting).To(Equal(lolcow.Spec.Greeting))
 			}).WithTimeout(settleTimeout).Should(Succeed(), "behind, and not wrong for ever")
 		})

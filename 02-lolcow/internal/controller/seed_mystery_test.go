@@ -24,19 +24,19 @@ import (
 )
 
 // seedReconciler is the seed's controller made small. Between the version that failed for ever and the one that
-// worked, its author changed three things at once: the children's names, Owns, and the RBAC markers.
+// worked, its author changed three things at once: the dependents' names, Owns, and the RBAC markers.
 type seedReconciler struct {
 	client.Client
-	// fixedNames: it looks for children of the Lolcow's name, and creates children that are named otherwise.
+	// fixedNames: it looks for dependents of the Lolcow's name, and creates dependents that are named otherwise.
 	fixedNames bool
 
-	mu     sync.Mutex
-	passes int
-	errs   []error
-	last   error
+	mu    sync.Mutex
+	calls int
+	errs  []error
+	last  error
 }
 
-// names are those of the children that it creates.
+// names are those of the dependents that it creates.
 func (r *seedReconciler) names(lolcow *v1alpha1.Lolcow) (deployment, service string) {
 	if r.fixedNames {
 		return "lolcow-pod", "backend-service"
@@ -45,17 +45,17 @@ func (r *seedReconciler) names(lolcow *v1alpha1.Lolcow) (deployment, service str
 }
 
 func (r *seedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	err := r.pass(ctx, req)
+	err := r.reconcile(ctx, req)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.passes, r.last = r.passes+1, err
+	r.calls, r.last = r.calls+1, err
 	if err != nil {
 		r.errs = append(r.errs, err)
 	}
 	return ctrl.Result{}, err
 }
 
-func (r *seedReconciler) pass(ctx context.Context, req ctrl.Request) error {
+func (r *seedReconciler) reconcile(ctx context.Context, req ctrl.Request) error {
 	var lolcow v1alpha1.Lolcow
 	if err := r.Get(ctx, req.NamespacedName, &lolcow); err != nil {
 		return client.IgnoreNotFound(err)
@@ -63,10 +63,10 @@ func (r *seedReconciler) pass(ctx context.Context, req ctrl.Request) error {
 	deploymentName, serviceName := r.names(&lolcow)
 
 	var deployment appsv1.Deployment
-	err := r.Get(ctx, req.NamespacedName, &deployment) // the Lolcow's name, whatever the child's is
+	err := r.Get(ctx, req.NamespacedName, &deployment) // the Lolcow's name, whatever the dependent's is
 	switch {
 	case apierrors.IsNotFound(err):
-		if err := r.createChild(ctx, &lolcow, seedDeployment(&lolcow, deploymentName)); err != nil {
+		if err := r.createDependent(ctx, &lolcow, seedDeployment(&lolcow, deploymentName)); err != nil {
 			return err
 		}
 	case err != nil:
@@ -80,22 +80,22 @@ func (r *seedReconciler) pass(ctx context.Context, req ctrl.Request) error {
 
 	err = r.Get(ctx, req.NamespacedName, &corev1.Service{})
 	if apierrors.IsNotFound(err) {
-		return r.createChild(ctx, &lolcow, seedService(&lolcow, serviceName))
+		return r.createDependent(ctx, &lolcow, seedService(&lolcow, serviceName))
 	}
 	return err
 }
 
-func (r *seedReconciler) createChild(ctx context.Context, lolcow *v1alpha1.Lolcow, child client.Object) error {
-	if err := controllerutil.SetControllerReference(lolcow, child, scheme); err != nil {
+func (r *seedReconciler) createDependent(ctx context.Context, lolcow *v1alpha1.Lolcow, dependent client.Object) error {
+	if err := controllerutil.SetControllerReference(lolcow, dependent, scheme); err != nil {
 		return err
 	}
-	return r.Create(ctx, child)
+	return r.Create(ctx, dependent)
 }
 
-func (r *seedReconciler) seen() (passes int, errs []error, last error) {
+func (r *seedReconciler) seen() (calls int, errs []error, last error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.passes, append([]error(nil), r.errs...), r.last
+	return r.calls, append([]error(nil), r.errs...), r.last
 }
 
 func seedDeployment(lolcow *v1alpha1.Lolcow, name string) *appsv1.Deployment {
@@ -128,23 +128,23 @@ func seedService(lolcow *v1alpha1.Lolcow, name string) *corev1.Service {
 }
 
 // startSeed runs the seed's controller with a manager, in one namespace, as a user who may do everything.
-func startSeed(t *testing.T, w *world, fixedNames, owns bool) *seedReconciler {
+func startSeed(t *testing.T, f *testEnv, fixedNames, owns bool) *seedReconciler {
 	t.Helper()
-	o := newOperator(t, w)
+	o := newOperator(t, f)
 	mgr, err := ctrl.NewManager(o.config, ctrl.Options{
 		Scheme:     scheme,
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
-	w.Expect(err).NotTo(HaveOccurred())
+	f.Expect(err).NotTo(HaveOccurred())
 	r := &seedReconciler{Client: mgr.GetClient(), fixedNames: fixedNames}
 	builder := ctrl.NewControllerManagedBy(mgr).For(&v1alpha1.Lolcow{})
 	if owns {
 		builder = builder.Owns(&appsv1.Deployment{}).Owns(&corev1.Service{})
 	}
-	w.Expect(builder.Complete(r)).To(Succeed())
-	runManager(w.ctx, t, mgr)
+	f.Expect(builder.Complete(r)).To(Succeed())
+	runManager(f.ctx, t, mgr)
 	return r
 }
 
@@ -159,56 +159,56 @@ func TestSeedQuestion_TheSpiralIsTheNames(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("fixedNames=%t owns=%t", test.fixedNames, test.owns), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			r := startSeed(t, w, test.fixedNames, test.owns)
-			lolcow := w.lolcow("lolcow-sample", v1alpha1.LolcowSpec{Greeting: "Moo"})
-			w.Expect(w.client.Create(w.ctx, lolcow)).To(Succeed())
+			f := newTestEnv(t)
+			r := startSeed(t, f, test.fixedNames, test.owns)
+			lolcow := f.lolcow("lolcow-sample", v1alpha1.LolcowSpec{Greeting: "Moo"})
+			f.Expect(f.client.Create(f.ctx, lolcow)).To(Succeed())
 			deployment, service := &appsv1.Deployment{}, &corev1.Service{}
 			deploymentName, serviceName := r.names(lolcow)
-			w.Eventually(func(g Gomega) {
-				g.Expect(w.client.Get(w.ctx, w.key(deploymentName), deployment)).To(Succeed())
-				g.Expect(w.client.Get(w.ctx, w.key(serviceName), service)).To(Succeed(), "both start, once")
+			f.Eventually(func(g Gomega) {
+				g.Expect(f.client.Get(f.ctx, f.key(deploymentName), deployment)).To(Succeed())
+				g.Expect(f.client.Get(f.ctx, f.key(serviceName), service)).To(Succeed(), "both start, once")
 			}).WithTimeout(settleTimeout).Should(Succeed())
 
 			lolcow.Spec.Greeting = "Baa"
-			w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
+			f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
 			if test.spirals {
-				w.Eventually(func() int { _, errs, _ := r.seen(); return len(errs) }).
+				f.Eventually(func() int { _, errs, _ := r.seen(); return len(errs) }).
 					WithTimeout(settleTimeout).Should(BeNumerically(">=", 8), "it fails, and fails again")
 				_, errs, last := r.seen()
-				w.Expect(errs).To(HaveEach(Satisfy(apierrors.IsAlreadyExists)), "none of them says Forbidden")
-				w.Expect(w.client.Get(w.ctx, w.key(deploymentName), deployment)).To(Succeed())
-				w.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"Moo"}), "the new greeting never arrives")
+				f.Expect(errs).To(HaveEach(Satisfy(apierrors.IsAlreadyExists)), "none of them says Forbidden")
+				f.Expect(f.client.Get(f.ctx, f.key(deploymentName), deployment)).To(Succeed())
+				f.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"Moo"}), "the new greeting never arrives")
 				t.Logf("%d failures, the last: %v", len(errs), last)
 				return
 			}
-			w.Eventually(func(g Gomega) {
+			f.Eventually(func(g Gomega) {
 				_, _, last := r.seen()
 				g.Expect(last).NotTo(HaveOccurred())
-				g.Expect(w.client.Get(w.ctx, w.key(deploymentName), deployment)).To(Succeed())
+				g.Expect(f.client.Get(f.ctx, f.key(deploymentName), deployment)).To(Succeed())
 				g.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"Baa"}))
 			}).WithTimeout(settleTimeout).Should(Succeed())
-			passes, errs, _ := r.seen()
-			t.Logf("settled after %d passes, %d of them failed: %v", passes, len(errs), errs)
+			calls, errs, _ := r.seen()
+			t.Logf("settled after %d reconciliations, %d of them failed: %v", calls, len(errs), errs)
 		})
 	}
 }
 
-// A controller that lacks a right is told so, and creates nothing: nobody reads "not found".
+// A controller that lacks a permission gets Forbidden, never "not found", and creates nothing.
 func TestSeedQuestion_MissingRightsDoNotLookLikeNotFound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.Expect(w.client.Create(w.ctx, w.lolcow("lolcow-sample", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
+	f := newTestEnv(t)
+	f.Expect(f.client.Create(f.ctx, f.lolcow("lolcow-sample", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
 	// The three markers of the template.
-	r := &seedReconciler{Client: w.clientWith(t, seedTemplateRules), fixedNames: true}
-	w.Eventually(func(g Gomega) {
-		_, err := r.Reconcile(w.ctx, ctrl.Request{NamespacedName: w.key("lolcow-sample")})
+	r := &seedReconciler{Client: f.clientWith(t, seedTemplateRules), fixedNames: true}
+	f.Eventually(func(g Gomega) {
+		_, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("lolcow-sample")})
 		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		g.Expect(err).To(MatchError(ContainSubstring(`cannot get resource "deployments" in API group "apps"`)))
 	}).WithTimeout(settleTimeout).Should(Succeed())
 	_, _, last := r.seen()
-	t.Log(strings.ReplaceAll(last.Error(), w.namespace, "default"))
+	t.Log(strings.ReplaceAll(last.Error(), f.namespace, "default"))
 	var deployments appsv1.DeploymentList
-	w.Expect(w.client.List(w.ctx, &deployments, client.InNamespace(w.namespace))).To(Succeed())
-	w.Expect(deployments.Items).To(BeEmpty(), "the seed's author saw children: the rights were there")
+	f.Expect(f.client.List(f.ctx, &deployments, client.InNamespace(f.namespace))).To(Succeed())
+	f.Expect(deployments.Items).To(BeEmpty(), "the seed's author saw dependents: the permissions were there")
 }

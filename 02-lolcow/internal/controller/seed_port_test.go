@@ -50,27 +50,27 @@ func earlyCRD(t *testing.T, withPort bool) *apiextensionsv1.CustomResourceDefini
 	return &crd
 }
 
-func (w *world) installEarlyCRD(t *testing.T, withPort bool) {
+func (f *testEnv) installEarlyCRD(t *testing.T, withPort bool) {
 	t.Helper()
-	_, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{
+	_, err := envtest.InstallCRDs(f.config, envtest.CRDInstallOptions{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{earlyCRD(t, withPort)},
 	})
-	w.Expect(err).NotTo(HaveOccurred())
+	f.Expect(err).NotTo(HaveOccurred())
 }
 
 // earlySample is the seed's sample.
-func (w *world) earlySample(name string) *unstructured.Unstructured {
+func (f *testEnv) earlySample(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": earlyGroup + "/v1alpha1", "kind": "Lolcow",
-		"metadata": map[string]any{"name": name, "namespace": w.namespace},
+		"metadata": map[string]any{"name": name, "namespace": f.namespace},
 		"spec":     map[string]any{"greeting": "HELLO", "port": int64(30685)},
 	}}
 }
 
 // earlyPort is the port as the seed's controller read it, and whether the stored object has one.
-func (w *world) earlyPort(g Gomega, name string) (port int32, stored bool) {
-	lolcow := w.earlySample(name)
-	g.Expect(w.client.Get(w.ctx, w.key(name), lolcow)).To(Succeed())
+func (f *testEnv) earlyPort(g Gomega, name string) (port int32, stored bool) {
+	lolcow := f.earlySample(name)
+	g.Expect(f.client.Get(f.ctx, f.key(name), lolcow)).To(Succeed())
 	fields, _, err := unstructured.NestedMap(lolcow.Object, "spec")
 	g.Expect(err).NotTo(HaveOccurred())
 	var spec earlySpec
@@ -83,30 +83,30 @@ func (w *world) earlyPort(g Gomega, name string) (port int32, stored bool) {
 // know, and an int32 in Go makes a zero of what is not there.
 func TestSeedQuestion_AnOldCRDLosesThePort(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.installEarlyCRD(t, false)
+	f := newTestEnv(t)
+	f.installEarlyCRD(t, false)
 
 	// 1. Applied to the CRD from before there was a port: accepted, and stored without it.
-	w.Eventually(func() error { return w.client.Create(w.ctx, w.earlySample("early")) }).WithTimeout(settleTimeout).Should(Succeed())
-	port, stored := w.earlyPort(w, "early")
-	w.Expect(stored).To(BeFalse(), "what is stored has no port")
-	w.Expect(port).To(BeZero(), "and the controller reads zero")
+	f.Eventually(func() error { return f.client.Create(f.ctx, f.earlySample("early")) }).WithTimeout(settleTimeout).Should(Succeed())
+	port, stored := f.earlyPort(f, "early")
+	f.Expect(stored).To(BeFalse(), "what is stored has no port")
+	f.Expect(port).To(BeZero(), "and the controller reads zero")
 
-	// 2. Who asks for it is told. kubectl asks, since 1.25 the API server itself.
+	// 2. A client that asks for validation gets an error. kubectl asks for it, since 1.25 of the API server itself.
 	strict := &client.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}}
-	w.Expect(w.client.Create(w.ctx, w.earlySample("strict"), strict)).To(MatchError(ContainSubstring(`unknown field "spec.port"`)))
+	f.Expect(f.client.Create(f.ctx, f.earlySample("strict"), strict)).To(MatchError(ContainSubstring(`unknown field "spec.port"`)))
 
 	// 3. A new CRD brings nothing back, as nothing was kept. The object has to be applied again.
-	w.installEarlyCRD(t, true)
-	w.Eventually(func(g Gomega) {
-		g.Expect(w.client.Create(w.ctx, w.earlySample("strict"), strict)).To(Succeed(), "the new CRD counts")
+	f.installEarlyCRD(t, true)
+	f.Eventually(func(g Gomega) {
+		g.Expect(f.client.Create(f.ctx, f.earlySample("strict"), strict)).To(Succeed(), "the new CRD counts")
 	}).WithTimeout(settleTimeout).Should(Succeed())
-	_, stored = w.earlyPort(w, "early")
-	w.Expect(stored).To(BeFalse())
+	_, stored = f.earlyPort(f, "early")
+	f.Expect(stored).To(BeFalse())
 	again := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"port":30685}}`))
-	w.Expect(w.client.Patch(w.ctx, w.earlySample("early"), again)).To(Succeed())
-	port, _ = w.earlyPort(w, "early")
-	w.Expect(port).To(Equal(int32(30685)))
+	f.Expect(f.client.Patch(f.ctx, f.earlySample("early"), again)).To(Succeed())
+	port, _ = f.earlyPort(f, "early")
+	f.Expect(port).To(Equal(int32(30685)))
 }
 
 // seedEnsureService is the seed's, of the day when it first reported "port is already allocated": it looks for a
@@ -123,32 +123,32 @@ func seedEnsureService(ctx context.Context, c client.Client, service *corev1.Ser
 // the Service was the author's own: the API server allocates the port before it looks whether the name is taken.
 func TestSeedQuestion_TheServiceNeedNotBeDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	lolcow := w.lolcow("cow", v1alpha1.LolcowSpec{Port: new(int32(30035))})
-	w.Expect(seedEnsureService(w.ctx, w.client, seedService(lolcow, "backend-service"))).To(Succeed())
+	f := newTestEnv(t)
+	lolcow := f.lolcow("cow", v1alpha1.LolcowSpec{Port: new(int32(30035))})
+	f.Expect(seedEnsureService(f.ctx, f.client, seedService(lolcow, "backend-service"))).To(Succeed())
 
-	// 1. The next pass makes the same Service again. With a port of its own the answer misleads; without, it does not.
-	err := seedEnsureService(w.ctx, w.client, seedService(lolcow, "backend-service"))
-	w.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-	w.Expect(err).To(MatchError(ContainSubstring("provided port is already allocated")))
+	// 1. The next reconciliation creates the same Service again. With a port of its own the response misleads; without, it does not.
+	err := seedEnsureService(f.ctx, f.client, seedService(lolcow, "backend-service"))
+	f.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+	f.Expect(err).To(MatchError(ContainSubstring("provided port is already allocated")))
 	t.Log(err)
-	err = seedEnsureService(w.ctx, w.client, seedService(w.lolcow("cow", v1alpha1.LolcowSpec{}), "backend-service"))
-	w.Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(), "%v", err)
+	err = seedEnsureService(f.ctx, f.client, seedService(f.lolcow("cow", v1alpha1.LolcowSpec{}), "backend-service"))
+	f.Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(), "%v", err)
 
 	// 2. The Service that is there takes a new port in place.
 	var service corev1.Service
-	w.Expect(w.client.Get(w.ctx, w.key("backend-service"), &service)).To(Succeed())
+	f.Expect(f.client.Get(f.ctx, f.key("backend-service"), &service)).To(Succeed())
 	uid := service.UID
 	service.Spec.Ports[0].NodePort = 30036
-	w.Expect(w.client.Update(w.ctx, &service)).To(Succeed())
-	w.Expect(service.UID).To(Equal(uid))
-	w.Expect(service.Spec.Ports[0].NodePort).To(Equal(int32(30036)))
+	f.Expect(f.client.Update(f.ctx, &service)).To(Succeed())
+	f.Expect(service.UID).To(Equal(uid))
+	f.Expect(service.Spec.Ports[0].NodePort).To(Equal(int32(30036)))
 
 	// 3. And the old one is free for others.
 	other := seedService(lolcow, "other")
-	w.Eventually(func() error { return w.client.Create(w.ctx, other) }).WithTimeout(settleTimeout).Should(Succeed())
+	f.Eventually(func() error { return f.client.Create(f.ctx, other) }).WithTimeout(settleTimeout).Should(Succeed())
 
 	// The ports are those of the whole server.
-	w.Expect(w.client.Delete(w.ctx, other)).To(Succeed())
-	w.Expect(w.client.Delete(w.ctx, &service)).To(Succeed())
+	f.Expect(f.client.Delete(f.ctx, other)).To(Succeed())
+	f.Expect(f.client.Delete(f.ctx, &service)).To(Succeed())
 }

@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
@@ -40,41 +43,41 @@ var rightGroups = append(append([]rbacv1.PolicyRule{}, seedTemplateRules...),
 	rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: everyVerb},
 )
 
-func seedUser(w *world) string { return "seed-" + w.namespace }
+func seedUser(f *testEnv) string { return "seed-" + f.namespace }
 
-// clientWith is a client that reads and writes directly, as a user who has these rights and no others.
-func (w *world) clientWith(t *testing.T, rules []rbacv1.PolicyRule) client.Client {
+// clientWith is a client that reads and writes directly, as a user who has these permissions and no others.
+func (f *testEnv) clientWith(t *testing.T, rules []rbacv1.PolicyRule) client.Client {
 	t.Helper()
-	name := seedUser(w)
+	name := seedUser(f)
 	user, err := apiServer(t).env.AddUser(envtest.User{Name: name}, nil)
-	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(w.client.Create(w.ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
-	w.Expect(w.client.Create(w.ctx, &rbacv1.ClusterRoleBinding{
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(f.client.Create(f.ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
+	f.Expect(f.client.Create(f.ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	})).To(Succeed())
 	config := rest.CopyConfig(user.Config())
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: w.client.RESTMapper()})
-	w.Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: f.client.RESTMapper()})
+	f.Expect(err).NotTo(HaveOccurred())
 	return c
 }
 
 // may asks the API server, as `kubectl auth can-i` does.
-func (w *world) may(g Gomega, verb, group, resource string) bool {
+func (f *testEnv) may(g Gomega, verb, group, resource string) bool {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: seedUser(w),
+		User: seedUser(f),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: verb, Group: group, Resource: resource, Namespace: w.namespace,
+			Verb: verb, Group: group, Resource: resource, Namespace: f.namespace,
 		},
 	}}
-	g.Expect(w.client.Create(w.ctx, review)).To(Succeed())
+	g.Expect(f.client.Create(f.ctx, review)).To(Succeed())
 	return review.Status.Allowed
 }
 
-// Q3: does `make run` use the markers at all? No: it uses the kubeconfig of whoever types it. The same controller
-// works with no marker in the cluster, is refused with the seed's markers, and works again with the right groups.
+// Q3: does `make run` use the markers at all? No: it uses the kubeconfig of the user who types it. The same controller
+// works with no marker in the cluster, is rejected with the seed's markers, and works again with the right groups.
 func TestSeedQuestion_MakeRunIgnoresTheMarkers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -87,15 +90,15 @@ func TestSeedQuestion_MakeRunIgnoresTheMarkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.Expect(w.client.Create(w.ctx, w.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
-			r := &seedReconciler{Client: w.client}
+			f := newTestEnv(t)
+			f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{Greeting: "Moo"}))).To(Succeed())
+			r := &seedReconciler{Client: f.client}
 			if test.rules != nil {
-				r.Client = w.clientWith(t, test.rules)
+				r.Client = f.clientWith(t, test.rules)
 			}
 			// A role counts a little after it was written.
-			w.Eventually(func(g Gomega) {
-				_, err := r.Reconcile(w.ctx, ctrl.Request{NamespacedName: w.key("cow")})
+			f.Eventually(func(g Gomega) {
+				_, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
 				if test.allowed {
 					g.Expect(err).NotTo(HaveOccurred())
 					return
@@ -104,43 +107,79 @@ func TestSeedQuestion_MakeRunIgnoresTheMarkers(t *testing.T) {
 				g.Expect(err).To(MatchError(ContainSubstring(`in API group "apps"`)))
 			}).WithTimeout(settleTimeout).Should(Succeed())
 			if test.allowed {
-				w.Expect(w.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"Moo"}))
+				f.Expect(f.deployment().Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"Moo"}))
 			}
 		})
 	}
 }
 
-// The seed's added markers grant rights to resources that do not exist: RBAC does not mind.
+// The seed's added markers grant permissions on resources that do not exist: RBAC accepts that.
 func TestSeedQuestion_TheAddedMarkersGrantNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.clientWith(t, seedRules)
-	w.Eventually(func(g Gomega) {
-		g.Expect(w.may(g, "create", "my.domain", "deployments")).To(BeTrue(), "of what is not there, all of it")
+	f := newTestEnv(t)
+	f.clientWith(t, seedRules)
+	f.Eventually(func(g Gomega) {
+		g.Expect(f.may(g, "create", "my.domain", "deployments")).To(BeTrue(), "of what is not there, all of it")
 	}).WithTimeout(settleTimeout).Should(Succeed())
-	w.Expect(w.may(w, "create", "apps", "deployments")).To(BeFalse())
-	w.Expect(w.may(w, "create", "", "services")).To(BeFalse())
-	w.Expect(w.may(w, "list", "", "pods")).To(BeFalse())
+	f.Expect(f.may(f, "create", "apps", "deployments")).To(BeFalse())
+	f.Expect(f.may(f, "create", "", "services")).To(BeFalse())
+	f.Expect(f.may(f, "list", "", "pods")).To(BeFalse())
 }
 
-// The role that is generated from the markers of this stage is enough for the reconciler of this stage.
+// generatedRules are those of the role that is generated from the markers of this stage.
+func (f *testEnv) generatedRules() []rbacv1.PolicyRule {
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	f.Expect(err).NotTo(HaveOccurred())
+	var role rbacv1.ClusterRole
+	f.Expect(yaml.UnmarshalStrict(text, &role)).To(Succeed())
+	return role.Rules
+}
+
+// They are enough for the reconciler of this stage.
 func TestGeneratedRoleIsEnough(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t)
-	var role rbacv1.ClusterRole
-	w.Expect(yaml.UnmarshalStrict(text, &role)).To(Succeed())
-	w.clientWith(t, role.Rules)
-	w.Eventually(func(g Gomega) {
+	f := newTestEnv(t)
+	f.clientWith(t, f.generatedRules())
+	f.Eventually(func(g Gomega) {
 		for _, of := range []struct{ group, resource string }{{"apps", "deployments"}, {"", "services"}} {
-			for _, verb := range []string{"list", "watch", "create", "patch"} {
-				g.Expect(w.may(g, verb, of.group, of.resource)).To(BeTrue(), "%s %s", verb, of.resource)
+			for _, verb := range []string{"list", "watch", "create", "patch", "delete"} {
+				g.Expect(f.may(g, verb, of.group, of.resource)).To(BeTrue(), "%s %s", verb, of.resource)
 			}
-			g.Expect(w.may(g, "delete", of.group, of.resource)).To(BeFalse(), "the garbage collector deletes")
-			g.Expect(w.may(g, "get", of.group, of.resource)).To(BeFalse(), "the cache lists and watches")
+			g.Expect(f.may(g, "get", of.group, of.resource)).To(BeFalse(), "the cache lists and watches")
 		}
 	}).WithTimeout(settleTimeout).Should(Succeed())
+}
+
+// The admission plugin OwnerReferencesPermissionEnforcement lets only those change the owner references of an object who
+// may delete it. Without that permission each apply was rejected, from the day on that another client had changed ours.
+func TestEditOfTheOwnerReferenceIsCorrected(t *testing.T) {
+	t.Parallel()
+	f := newTestEnv(t)
+	lolcow := f.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
+	for _, object := range []client.Object{f.deployment(), f.service()} {
+		reference := object.GetOwnerReferences()
+		reference[0].BlockOwnerDeletion = new(false)
+		object.SetOwnerReferences(reference)
+		f.Expect(f.client.Update(f.ctx, object)).To(Succeed())
+	}
+	f.clientWith(t, f.generatedRules())
+	// Reads are the cache's, which lists: the role has no get.
+	limited := rest.CopyConfig(f.config)
+	limited.Impersonate.UserName = seedUser(f)
+	writer, err := client.NewWithWatch(limited, client.Options{Scheme: scheme, Mapper: f.client.RESTMapper()})
+	f.Expect(err).NotTo(HaveOccurred())
+	f.reconciler = f.newReconciler(interceptor.NewClient(writer, interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			return f.client.Get(ctx, key, obj, opts...)
+		},
+	}))
+	// A role counts a little after it was written.
+	f.Eventually(func() error {
+		_, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
+		return err
+	}).WithTimeout(5 * time.Second).Should(Succeed())
+	for _, object := range []client.Object{f.deployment(), f.service()} {
+		f.Expect(object.GetOwnerReferences()[0].BlockOwnerDeletion).To(HaveValue(BeTrue()))
+	}
+	f.expectReady(f.get(lolcow.Name), metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 }

@@ -48,6 +48,8 @@ func TestReadyCondition(t *testing.T) {
 	stale.ObservedGeneration = 1
 	surging.Replicas = 3
 	unavailable.AvailableReplicas = 1
+	ending := all(0)
+	ending.TerminatingReplicas = new(int32(1))
 	badPod := []corev1.Pod{unpulled("cow-1", "ErrImagePull", "no such image")}
 
 	for name, test := range map[string]struct {
@@ -62,6 +64,7 @@ func TestReadyCondition(t *testing.T) {
 		"a pod not available":           {observation{deployment: deploymentWith(2, unavailable), service: service}, v1alpha1.ReasonRollingOut},
 		"none wanted, none left":        {observation{deployment: deploymentWith(0, all(0)), service: service}, v1alpha1.ReasonScaledToZero},
 		"none wanted, some left":        {observation{deployment: deploymentWith(0, all(1)), service: service}, v1alpha1.ReasonRollingOut},
+		"none wanted, one still ends":   {observation{deployment: deploymentWith(0, ending), service: service}, v1alpha1.ReasonRollingOut},
 		"no image":                      {observation{deployment: deploymentWith(2, unavailable), service: service, pods: badPod}, v1alpha1.ReasonImageNotPulled},
 		"a leftover pod without image":  {observation{deployment: deploymentWith(2, all(2)), service: service, pods: badPod}, v1alpha1.ReasonServing},
 		"waiting for something else": {observation{deployment: deploymentWith(2, unavailable), service: service,
@@ -97,10 +100,11 @@ func TestStatusGreeting(t *testing.T) {
 		"no Deployment":   {nil, ""},
 		"scaled to zero":  {deploymentWith(0, all(0)), ""},
 		"scaling to zero": {deploymentWith(0, all(2)), "old"},
+		"no pod is left":  {deploymentWith(2, all(0)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status := desiredStatus(before, observation{deployment: test.deployment}, metav1.Time{})
+			status := desiredStatus(before, observation{deployment: test.deployment})
 			NewWithT(t).Expect(status.Greeting).To(Equal(test.want))
 		})
 	}
@@ -124,4 +128,47 @@ func TestNotesFitIntoEvents(t *testing.T) {
 	lolcow := &v1alpha1.Lolcow{Status: v1alpha1.LolcowStatus{Conditions: []metav1.Condition{rejected}}}
 	announce(t.Context(), recorder, lolcow, transitions(v1alpha1.LolcowStatus{}, lolcow.Status))
 	g.Expect(<-recorder.Events).To(HaveLen(len("Warning ApplyFailed ") + 1024))
+}
+
+// The status is written by the operator only, but nothing keeps others from it.
+func TestRemovedConditionIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	f := newTestEnv(t)
+	lolcow := f.create("cow", v1alpha1.LolcowSpec{})
+	lolcow.Status = v1alpha1.LolcowStatus{}
+	f.Expect(f.client.Status().Update(f.ctx, lolcow)).To(Succeed())
+	f.reconcile("cow")
+	f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+}
+
+// During a rollout the pods of the old template are there too. What they fail of is not the new spec's.
+func TestPodOfTheOldTemplateIsPassedOver(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	deployment := deploymentWith(1, all(0))
+	pod := func(name, greeting, message string) corev1.Pod {
+		pod := unpulled(name, "ErrImagePull", message)
+		pod.Spec.Containers = []corev1.Container{{Name: containerName, Args: []string{"--", greeting}}}
+		return pod
+	}
+	old, present := pod("cow-1", "Baa", "the old"), pod("cow-2", "Moo", "the new")
+	g.Expect(readyCondition(observation{deployment: deployment, pods: []corev1.Pod{old, present}}).Message).To(ContainSubstring("the new"))
+	present.Status.ContainerStatuses = nil
+	g.Expect(readyCondition(observation{deployment: deployment, pods: []corev1.Pod{old, present}}).Reason).To(Equal(v1alpha1.ReasonRollingOut))
+	g.Expect(readyCondition(observation{deployment: deployment, pods: []corev1.Pod{old}}).Reason).To(Equal(v1alpha1.ReasonImageNotPulled),
+		"admission may change what pods run: then none is of the template")
+}
+
+// An admission webhook may put more into the arguments than the API accepts in a status, and no status was written at all.
+func TestLongServedGreetingIsCut(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	deployment := deploymentWith(1, all(1))
+	for greeting, want := range map[string]string{
+		strings.Repeat("ä", 1024): strings.Repeat("ä", 1024),
+		strings.Repeat("ä", 1025): strings.Repeat("ä", 1023) + "…",
+	} {
+		deployment.Spec.Template.Spec.Containers[1].Args = []string{"--", greeting}
+		g.Expect(servedGreeting(deployment)).To(Equal(want))
+	}
 }

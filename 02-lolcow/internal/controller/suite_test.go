@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,6 +54,19 @@ type server struct {
 
 // startServer starts it when the first test asks for it: the unit tests need none.
 var startServer = sync.OnceValues(func() (*server, error) {
+	go stopOnCtrlC()
+	stopping.Lock()
+	defer stopping.Unlock()
+	s, err := newServer()
+	if err != nil {
+		// A port that was free may have been taken before the API server listened: the next has others.
+		stopServer()
+		s, err = newServer()
+	}
+	return s, err
+})
+
+func newServer() (*server, error) {
 	dir, err := os.MkdirTemp("", "lolcow-envtest-")
 	if err != nil {
 		return nil, err
@@ -84,14 +99,29 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		_ = os.RemoveAll(dir)
 	}
 	return s, nil
-})
+}
 
-var stopServer = func() {}
+var (
+	stopServer = func() {}
+	// stopping is held by who starts the API server or stops it.
+	stopping sync.Mutex
+)
+
+// stopOnCtrlC stops it where a terminal interrupts the tests: it and etcd have process groups of their own.
+func stopOnCtrlC() {
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
+	<-ends
+	stopping.Lock()
+	stopServer()
+	os.Exit(130)
+}
 
 func TestMain(m *testing.M) {
 	// Each test logs to itself; what has no test is not worth reading.
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
+	stopping.Lock()
 	stopServer()
 	os.Exit(code)
 }
@@ -108,8 +138,8 @@ func apiServer(t *testing.T) *server {
 // Tests that name a node port take one of 30000 to 30085: where a Service names none, the API server prefers to choose
 // among those above (k8s.io/kubernetes/pkg/registry/core/service/portallocator, calculateRangeOffset).
 
-// world is one test's namespace on the API server, and a reconciler that the test calls itself.
-type world struct {
+// testEnv is one test's namespace on the API server, and a reconciler that the test calls itself.
+type testEnv struct {
 	*WithT
 	ctx        context.Context
 	config     *rest.Config
@@ -120,7 +150,7 @@ type world struct {
 	clock      *testclock.FakeClock
 }
 
-func newWorld(t *testing.T) *world {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	config := rest.CopyConfig(apiServer(t).env.Config)
 	config.QPS = -1
@@ -128,7 +158,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{
+	f := &testEnv{
 		WithT:  NewWithT(t),
 		ctx:    ctrl.LoggerInto(t.Context(), testr.New(t)),
 		config: config,
@@ -137,70 +167,70 @@ func newWorld(t *testing.T) *world {
 		clock:  testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lolcow-"}}
-	w.Expect(c.Create(w.ctx, namespace)).To(Succeed())
-	w.namespace = namespace.Name
-	w.reconciler = w.newReconciler(c)
-	return w
+	f.Expect(c.Create(f.ctx, namespace)).To(Succeed())
+	f.namespace = namespace.Name
+	f.reconciler = f.newReconciler(c)
+	return f
 }
 
-func (w *world) newReconciler(c client.Client) *LolcowReconciler {
-	return NewLolcowReconciler(c, w.events, w.clock, serverImage)
+func (f *testEnv) newReconciler(c client.Client) *LolcowReconciler {
+	return NewLolcowReconciler(c, f.events, f.clock, serverImage)
 }
 
-func (w *world) lolcow(name string, spec v1alpha1.LolcowSpec) *v1alpha1.Lolcow {
-	return &v1alpha1.Lolcow{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: spec}
+func (f *testEnv) lolcow(name string, spec v1alpha1.LolcowSpec) *v1alpha1.Lolcow {
+	return &v1alpha1.Lolcow{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, Spec: spec}
 }
 
 // create creates a Lolcow and reconciles it once.
-func (w *world) create(name string, spec v1alpha1.LolcowSpec) *v1alpha1.Lolcow {
-	lolcow := w.lolcow(name, spec)
-	w.Expect(w.client.Create(w.ctx, lolcow)).To(Succeed())
-	w.reconcile(name)
-	return w.get(name)
+func (f *testEnv) create(name string, spec v1alpha1.LolcowSpec) *v1alpha1.Lolcow {
+	lolcow := f.lolcow(name, spec)
+	f.Expect(f.client.Create(f.ctx, lolcow)).To(Succeed())
+	f.reconcile(name)
+	return f.get(name)
 }
 
 // change changes the spec of the Lolcow "cow" and reconciles once.
-func (w *world) change(mutate func(*v1alpha1.LolcowSpec)) *v1alpha1.Lolcow {
-	lolcow := w.get("cow")
+func (f *testEnv) change(mutate func(*v1alpha1.LolcowSpec)) *v1alpha1.Lolcow {
+	lolcow := f.get("cow")
 	mutate(&lolcow.Spec)
-	w.Expect(w.client.Update(w.ctx, lolcow)).To(Succeed())
-	w.reconcile("cow")
-	return w.get("cow")
+	f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
+	f.reconcile("cow")
+	return f.get("cow")
 }
 
-func (w *world) reconcile(name string) ctrl.Result {
-	result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: w.key(name)})
-	w.Expect(err).NotTo(HaveOccurred())
+func (f *testEnv) reconcile(name string) ctrl.Result {
+	result, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key(name)})
+	f.Expect(err).NotTo(HaveOccurred())
 	return result
 }
 
-func (w *world) key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: w.namespace, Name: name}
+func (f *testEnv) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: f.namespace, Name: name}
 }
 
-func (w *world) get(name string) *v1alpha1.Lolcow {
+func (f *testEnv) get(name string) *v1alpha1.Lolcow {
 	var lolcow v1alpha1.Lolcow
-	w.Expect(w.client.Get(w.ctx, w.key(name), &lolcow)).To(Succeed())
+	f.Expect(f.client.Get(f.ctx, f.key(name), &lolcow)).To(Succeed())
 	return &lolcow
 }
 
 // deployment is that of the Lolcow "cow".
-func (w *world) deployment() *appsv1.Deployment {
+func (f *testEnv) deployment() *appsv1.Deployment {
 	var deployment appsv1.Deployment
-	w.Expect(w.client.Get(w.ctx, w.key("cow"), &deployment)).To(Succeed())
+	f.Expect(f.client.Get(f.ctx, f.key("cow"), &deployment)).To(Succeed())
 	return &deployment
 }
 
 // service is that of the Lolcow "cow".
-func (w *world) service() *corev1.Service {
+func (f *testEnv) service() *corev1.Service {
 	var service corev1.Service
-	w.Expect(w.client.Get(w.ctx, w.key("cow"), &service)).To(Succeed())
+	f.Expect(f.client.Get(f.ctx, f.key("cow"), &service)).To(Succeed())
 	return &service
 }
 
 // rollOut plays the Deployment controller and the kubelets: all replicas are updated and available.
-func (w *world) rollOut(name string) {
-	rollOut(w.ctx, w.WithT, w.client, w.key(name))
+func (f *testEnv) rollOut(name string) {
+	rollOut(f.ctx, f.WithT, f.client, f.key(name))
 }
 
 func rollOut(ctx context.Context, g *WithT, c client.Client, key client.ObjectKey) {
@@ -218,11 +248,11 @@ func rollOut(ctx context.Context, g *WithT, c client.Client, key client.ObjectKe
 }
 
 // recorded returns the Events recorded since the last call.
-func (w *world) recorded() []string {
+func (f *testEnv) recorded() []string {
 	var all []string
 	for {
 		select {
-		case one := <-w.events.Events:
+		case one := <-f.events.Events:
 			all = append(all, one)
 		default:
 			return all
@@ -235,12 +265,12 @@ func readyOf(lolcow *v1alpha1.Lolcow) metav1.Condition {
 }
 
 // expectReady asserts status and reason of the condition Ready, and that it speaks of the present spec.
-func (w *world) expectReady(lolcow *v1alpha1.Lolcow, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (f *testEnv) expectReady(lolcow *v1alpha1.Lolcow, status metav1.ConditionStatus, reason string) metav1.Condition {
 	ready := readyOf(lolcow)
-	w.Expect(ready.Status).To(Equal(status), ready.Message)
-	w.Expect(ready.Reason).To(Equal(reason), ready.Message)
-	w.Expect(ready.ObservedGeneration).To(Equal(lolcow.Generation))
-	w.Expect(lolcow.Status.ObservedGeneration).To(Equal(lolcow.Generation))
+	f.Expect(ready.Status).To(Equal(status), ready.Message)
+	f.Expect(ready.Reason).To(Equal(reason), ready.Message)
+	f.Expect(ready.ObservedGeneration).To(Equal(lolcow.Generation))
+	f.Expect(lolcow.Status.ObservedGeneration).To(Equal(lolcow.Generation))
 	return ready
 }
 

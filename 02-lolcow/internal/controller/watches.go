@@ -7,16 +7,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
@@ -36,10 +39,10 @@ func (r *LolcowReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Lolcow{}).
+		For(&v1alpha1.Lolcow{}, builder.WithPredicates(moreThanMessages(conditionsOfLolcow))).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&appsv1.Deployment{}, handler.Funcs{DeleteFunc: nameReleased}).
+		Watches(&appsv1.Deployment{}, handler.Funcs{DeleteFunc: r.nameReleased}).
 		Watches(&corev1.Service{}, handler.Funcs{UpdateFunc: r.portChanged, DeleteFunc: r.serviceDeleted}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(lolcowOfPod)).
 		WithOptions(options).
@@ -51,6 +54,27 @@ func (r *LolcowReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
 }
+
+// moreThanMessages lets an update trigger a reconciliation if it changed more than messages of conditions. That is our own
+// doing: a request that the API server rejects in other words each time, with a time in them, would be repeated at once
+// instead of at the pace of the rate limiter.
+func moreThanMessages[O client.Object](conditions func(O) []metav1.Condition) predicate.Predicate {
+	neutral := func(object client.Object) O {
+		changed := object.DeepCopyObject().(O)
+		changed.SetResourceVersion("")
+		changed.SetManagedFields(nil)
+		for i := range conditions(changed) {
+			conditions(changed)[i].Message = ""
+		}
+		return changed
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		resync := e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
+		return resync || !apiequality.Semantic.DeepEqual(neutral(e.ObjectOld), neutral(e.ObjectNew))
+	}}
+}
+
+func conditionsOfLolcow(object *v1alpha1.Lolcow) []metav1.Condition { return object.Status.Conditions }
 
 // CacheOptions are what the manager's cache should hold. Deployments and Services are watched
 // unselected: one that no Lolcow owns may hold the name or the port that a Lolcow needs. Of those only
@@ -86,6 +110,7 @@ func reduce(in any) (any, error) {
 	return in, nil
 }
 
+// identity is the metadata that the cache keeps.
 func identity(object metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:            object.GetName(),
@@ -112,12 +137,14 @@ func lolcowOfPod(_ context.Context, pod client.Object) []reconcile.Request {
 }
 
 // nameReleased enqueues the Lolcow, if there is one, whose name the deleted object had.
-func nameReleased(_ context.Context, e event.DeleteEvent, q queue) {
-	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
+func (r *LolcowReconciler) nameReleased(_ context.Context, e event.DeleteEvent, q queue) {
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
+	r.retries.forget(request)
+	q.Add(request)
 }
 
 func (r *LolcowReconciler) serviceDeleted(ctx context.Context, e event.DeleteEvent, q queue) {
-	nameReleased(ctx, e, q)
+	r.nameReleased(ctx, e, q)
 	for port := range nodePorts(e.Object) {
 		r.enqueueWaitingFor(ctx, port, q)
 	}
@@ -132,17 +159,21 @@ func (r *LolcowReconciler) portChanged(ctx context.Context, e event.UpdateEvent,
 	}
 }
 
-// enqueueWaitingFor enqueues the Lolcows, of any namespace, whose spec has the port: it is free now, or will
-// be in some milliseconds, so their retries begin anew, in short steps.
+// enqueueWaitingFor enqueues the Lolcows, of any namespace, whose spec has the port. The port is free now, or will be free in
+// some milliseconds. So the retries of these Lolcows begin again, with short intervals.
 func (r *LolcowReconciler) enqueueWaitingFor(ctx context.Context, port int32, q queue) {
 	var lolcows v1alpha1.LolcowList
-	if err := r.List(ctx, &lolcows, client.MatchingFields{portIndex: strconv.Itoa(int(port))}); err != nil {
+	// By default a List waits until the cache contains what this client has written. That is not needed here, and an event
+	// handler that waits would delay all later events.
+	err := r.List(ctx, &lolcows, client.MatchingFields{portIndex: strconv.Itoa(int(port))}, client.DisableReadYourWritesConsistency)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing the Lolcows whose spec has a port", "port", port)
 		return
 	}
 	for i := range lolcows.Items {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&lolcows.Items[i])}
 		r.portRetries.Forget(request)
+		r.retries.forget(request)
 		q.Add(request)
 	}
 }
@@ -159,10 +190,4 @@ func nodePorts(object client.Object) map[int32]bool {
 		}
 	}
 	return ports
-}
-
-// isOurs tells whether a Lolcow, any Lolcow, is the controller of the object.
-func isOurs(object metav1.Object) bool {
-	owner := metav1.GetControllerOf(object)
-	return owner != nil && owner.Kind == "Lolcow" && owner.APIVersion == v1alpha1.GroupVersion.String()
 }

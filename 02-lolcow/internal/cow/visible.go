@@ -34,7 +34,7 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// obeyed tells whether r is one of the control characters that have no picture.
+// obeyed reports whether r is one of the control characters that have no picture.
 // A terminal takes U+009B as the start of an escape sequence, just as ESC [.
 func obeyed(r rune) bool {
 	switch {

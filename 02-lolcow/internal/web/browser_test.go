@@ -50,7 +50,7 @@ func startBrowser(t *testing.T) browser {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium),
-		// The sandbox needs rights that root in a container lacks; all pages are ours.
+		// The sandbox needs capabilities that root in a container lacks; all pages are ours.
 		chromedp.NoSandbox,
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),

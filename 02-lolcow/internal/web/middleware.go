@@ -56,7 +56,7 @@ func (r *statusRecorder) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// wantsText tells whether the client prefers plain text: by its Accept header
+// wantsText reports whether the client prefers plain text: by its Accept header
 // or, where that likes both as well, by being curl.
 func wantsText(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")

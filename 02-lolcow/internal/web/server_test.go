@@ -90,7 +90,7 @@ func TestSlowAndGreedyClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// isTimeout tells whether the test's own deadline passed.
+// isTimeout reports whether the test's own deadline passed.
 func isTimeout(err error) bool {
 	var netError net.Error
 	return errors.As(err, &netError) && netError.Timeout()
@@ -152,7 +152,7 @@ func TestShutdownFinishesRequestsInFlight(t *testing.T) {
 	<-entered
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	refused(t, address)
+	expectClosed(t, address)
 	close(release)
 	if got := <-status; got != http.StatusOK {
 		t.Errorf("the request in flight got %d, want 200", got)
@@ -181,8 +181,8 @@ func TestShutdownDoesNotWaitForever(t *testing.T) {
 	}
 }
 
-// refused waits until the server takes no more connections.
-func refused(t *testing.T, address string) {
+// expectClosed waits until the server takes no more connections.
+func expectClosed(t *testing.T, address string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)

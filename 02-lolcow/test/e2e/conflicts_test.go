@@ -53,27 +53,27 @@ var _ = Describe("Conflicts", func() {
 
 	It("leaves a Deployment that is not its own alone, and heals when it goes", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
-		labels := map[string]string{"app": "foreign"}
-		foreign := &appsv1.Deployment{
+		labels := map[string]string{"app": "other"}
+		other := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cow"},
 			Spec: appsv1.DeploymentSpec{
 				Replicas: new(int32(0)),
 				Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Labels: labels},
-					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foreign", Image: env.Images["lolcow"]}}},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "other", Image: env.Images["lolcow"]}}},
 				},
 			},
 		}
-		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
 		lolcow := create(ctx, namespace, "cow", v1alpha1.LolcowSpec{})
 		expectNotReady(ctx, lolcow, v1alpha1.ReasonNameConflict)
-		spec := foreign.Spec
-		refresh(ctx, foreign)
-		Expect(foreign.OwnerReferences).To(BeEmpty())
-		Expect(foreign.Spec.Template.Labels).To(Equal(spec.Template.Labels))
+		spec := other.Spec
+		refresh(ctx, other)
+		Expect(other.OwnerReferences).To(BeEmpty())
+		Expect(other.Spec.Template.Labels).To(Equal(spec.Template.Labels))
 
-		Expect(env.Client.Delete(ctx, foreign)).To(Succeed())
+		Expect(env.Client.Delete(ctx, other)).To(Succeed())
 		expectServing(ctx, lolcow)
 	})
 
@@ -95,10 +95,10 @@ var _ = Describe("Conflicts", func() {
 			g.Expect(s.Spec.Ports[0].NodePort).To(Equal(int32(30047)))
 		})
 
-		for _, child := range []client.Object{deployment, service} {
-			old := child.GetUID()
-			Expect(env.Client.Delete(ctx, child)).To(Succeed())
-			expect.Object(ctx, env.Client, child, func(g Gomega, c client.Object) {
+		for _, dependent := range []client.Object{deployment, service} {
+			old := dependent.GetUID()
+			Expect(env.Client.Delete(ctx, dependent)).To(Succeed())
+			expect.Object(ctx, env.Client, dependent, func(g Gomega, c client.Object) {
 				g.Expect(c.GetUID()).NotTo(Equal(old))
 			})
 		}

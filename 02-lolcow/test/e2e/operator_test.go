@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("The operator", func() {
-	It("writes at most five times from a Lolcow's creation until it is Ready, and never at rest or on a restart", func(ctx SpecContext) {
+	It("writes at most five times from a Lolcow's creation until it is Ready, and never in steady state or on a restart", Serial, func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
 		lolcow := create(ctx, namespace, "cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
 		expectServing(ctx, lolcow)
@@ -30,7 +30,7 @@ var _ = Describe("The operator", func() {
 			Should(HaveLen(len(settled)))
 	})
 
-	It("is killed in the middle of a rollout, and all converges, with nothing made twice", func(ctx SpecContext) {
+	It("is killed in the middle of a rollout, and all converges, with nothing made twice", Serial, func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
 		lolcow := create(ctx, namespace, "cow", v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30049))})
 		change(ctx, lolcow, func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "Baa" })
@@ -50,21 +50,23 @@ var _ = Describe("The operator", func() {
 		Expect(services.Items).To(HaveLen(1))
 	})
 
-	It("shows its metrics to those who may read them, and to no one else", func(ctx SpecContext) {
+	It("shows its metrics to those who may read them, and to no one else", Serial, func(ctx SpecContext) {
 		env.ExpectGuardedMetrics(ctx, "lolcow-metrics-reader", "controller_runtime_reconcile_total")
 	})
 
-	It("holds no right that it does not use, and lacks none that it uses", func(ctx SpecContext) {
-		env.ExpectExactRights(ctx, derived, func() {
+	It("holds no permission that it does not use, and lacks none that it uses", Serial, func(ctx SpecContext) {
+		env.ExpectExactPermissions(ctx, derived, func() {
 			expectServing(ctx, create(ctx, env.Namespace(ctx), "cow", v1alpha1.LolcowSpec{}))
 		})
 	})
 })
 
-// derived are rights that no request is named after, and what they are for.
+// derived are permissions that no request is named after, and what they are for.
 var derived = map[string]string{
 	"create apps/deployments":             "an apply that creates is a patch in the log, and needs both",
 	"create /services":                    "an apply that creates is a patch in the log, and needs both",
+	"delete apps/deployments":             "the admission plugin wants it of those who correct owner references",
+	"delete /services":                    "the admission plugin wants it of those who correct owner references",
 	"update my.domain/lolcows/finalizers": "blockOwnerDeletion in the owner references",
 	"patch events.k8s.io/events":          "an Event that comes again within minutes is counted up",
 	"patch /events":                       "an Event of leader election that comes again is, too",

@@ -13,7 +13,7 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// nowhere is a registry at which nothing answers, and at once: the nodes ask themselves.
+// nowhere is a registry to which connections fail at once: the nodes ask themselves.
 const nowhere = "localhost:1/"
 
 var _ = Describe("The seed's question", func() {
@@ -65,7 +65,7 @@ var _ = Describe("The seed's question", func() {
 	})
 })
 
-// waitsFor is why the container of a pod does not run; empty if it does, or if nobody has said.
+// waitsFor is why the container of a pod does not run; empty if it does, or if no status says so yet.
 func waitsFor(pod *corev1.Pod) string {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.State.Waiting != nil {

@@ -20,10 +20,11 @@ import (
 )
 
 var env = e2e.Suite(e2e.Stage{
-	Name:        "02-lolcow",
-	Dir:         "../..",
-	Images:      map[string]string{"controller": "manager", "lolcow": "lolcow"},
-	AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
+	Name:         "02-lolcow",
+	Dir:          "../..",
+	Images:       map[string]string{"controller": "manager", "lolcow": "lolcow"},
+	AddToScheme:  []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
+	OperatorArgs: e2e.ShortLease,
 })
 
 func TestE2E(t *testing.T) {
