@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -61,7 +62,7 @@ type managerOptions struct {
 func (o *managerOptions) bindFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Where metrics are served, over HTTPS, to callers with the permission to get /metrics. 0 turns them off.")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served.")
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding the lease, so that of several replicas one is at work.")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Reconcile only while holding the lease, so that only one of several replicas is active.")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The namespace of the lease. Outside a cluster it must be given.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long after the last renewal another replica waits before it acquires the lease.")
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 8*time.Second, "How long the leader tries to renew the lease before it stops working.")
@@ -69,8 +70,12 @@ func (o *managerOptions) bindFlags(flags *flag.FlagSet) {
 	flags.IntVar(&o.concurrency, "max-concurrent-reconciles", 4, "How many objects are reconciled at once.")
 }
 
-// validate rejects times of leader election by which two replicas could work at once: see bindFlags.
-func (o *managerOptions) validate() error {
+// validate rejects arguments: of `--leader-elect true --metrics-bind-address=0` the flag package reads the first flag only. And
+// it rejects times of leader election by which two replicas could work at once: see bindFlags.
+func (o *managerOptions) validate(arguments []string) error {
+	if len(arguments) > 0 {
+		return fmt.Errorf("%q is no flag, and no flag after it is read: write --flag=value", arguments[0])
+	}
 	if longest := o.retryPeriod + o.renewDeadline + o.renewDeadline/2; longest >= o.leaseDuration {
 		return fmt.Errorf("--leader-elect-lease-duration is %v, and has to be more than --leader-elect-retry-period and one and a half times --leader-elect-renew-deadline: %v", o.leaseDuration, longest)
 	}
@@ -80,9 +85,9 @@ func (o *managerOptions) validate() error {
 func main() {
 	var o options
 	o.manager.bindFlags(flag.CommandLine)
-	flag.StringVar(&o.images.Operator, "operator-image", os.Getenv("RELATED_IMAGE_OPERATOR"), "This operator's own image: it holds the program that each worker's pod runs. Default: the variable RELATED_IMAGE_OPERATOR.")
+	flag.StringVar(&o.images.Operator, "operator-image", os.Getenv("RELATED_IMAGE_OPERATOR"), "This operator's own image: it contains the program that each worker's pod runs. Default: the variable RELATED_IMAGE_OPERATOR.")
 	flag.StringVar(&o.images.Worker, "worker-image", os.Getenv("RELATED_IMAGE_WORKER"), "The image of workers of Goops whose spec names none. Default: the variable RELATED_IMAGE_WORKER.")
-	flag.BoolVar(&o.allowHostAccess, "allow-host-access", false, "Grant what Goops ask for in spec.host: the files, processes and network of nodes. Every user who may create Goops then owns the nodes.")
+	flag.BoolVar(&o.allowHostAccess, "allow-host-access", false, "Grant what Goops request in spec.host: the files, processes and network of nodes. Every user with permission to create Goops then controls the nodes.")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -101,10 +106,10 @@ func run(o options) error {
 	if o.images.Worker == "" {
 		return errors.New("no image for workers: give --worker-image or set RELATED_IMAGE_WORKER")
 	}
-	if err := o.manager.validate(); err != nil {
+	if err := o.manager.validate(flag.Args()); err != nil {
 		return err
 	}
-	// It has no limit on requests a second: the API server's own fairness sees to that.
+	// The client does not limit its requests per second: API Priority and Fairness does, in the API server.
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
@@ -141,5 +146,39 @@ func run(o options) error {
 	if err := errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping)); err != nil {
 		return fmt.Errorf("adding probes: %w", err)
 	}
-	return mgr.Start(ctx)
+	return start(ctx, mgr)
 }
+
+// start runs the manager until ctx ends, and also ends where mgr.Start does not: before the caches are full, for instance
+// while a permission to list is missing. runnableGroup.Start in pkg/manager/runnable_group.go of controller-runtime v0.25.2
+// waits for the caches all the same, in a loop that takes a whole processor
+// (https://github.com/kubernetes-sigs/controller-runtime/pull/3440). So the manager is told to end only once it runs. Until
+// then it has begun nothing that the end of the process could interrupt.
+func start(ctx context.Context, mgr ctrl.Manager) error {
+	running := make(chan struct{})
+	if err := mgr.Add(announcement(running)); err != nil {
+		return fmt.Errorf("starting the manager: %w", err)
+	}
+	until, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(until) }()
+	select {
+	case <-running:
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	context.AfterFunc(ctx, end)
+	return <-ended
+}
+
+// announcement is closed when the manager runs it: the caches are full then.
+type announcement chan struct{}
+
+// Start implements manager.Runnable.
+func (a announcement) Start(context.Context) error { close(a); return nil }
+
+// NeedLeaderElection has it run also where this replica is not the leader.
+func (announcement) NeedLeaderElection() bool { return false }

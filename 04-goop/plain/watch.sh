@@ -5,8 +5,8 @@ set -eu
 counts='{.status.observedGeneration} {.status.desiredNumberScheduled} {.status.numberReady}'
 while sleep 1; do
   kubectl get daemonset plain "$@" -o jsonpath="$counts" | {
-    read -r seen wanted ready || :
-    echo "${ready:-0} of ${wanted:-0} nodes are done" >&2
-    [ "${seen:-0}" -gt 0 ] && [ "${ready:-0}" -ge "${wanted:-1}" ]
+    read -r observed desired ready || :
+    echo "${ready:-0} of ${desired:-0} nodes are done" >&2
+    [ "${observed:-0}" -gt 0 ] && [ "${ready:-0}" -ge "${desired:-1}" ]
   } && exit
 done

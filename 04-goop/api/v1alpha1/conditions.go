@@ -4,106 +4,109 @@ import apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 // Conditions of a Goop.
 const (
-	// ConditionRunning is True while workers are at work, or are about to be. Its reason is what users should know
-	// first: that all is well, what stands in the way of some workers while others are at work, what the work waits
-	// for, or that it is over.
+	// ConditionRunning is True while workers run, or are about to run. Its reason is what users should know first: that
+	// the workers run, what prevents some workers from running, what the Goop waits for, or that it has ended.
 	ConditionRunning = "Running"
 
-	// ConditionSuspended is True when spec.suspend is set and no unfinished worker is left.
+	// ConditionSuspended is True when spec.suspend is set, no unfinished worker exists, and none is created any more.
 	ConditionSuspended = "Suspended"
 
-	// ConditionComplete is True when every worker has ended with 0. It is an end: no work runs after it.
+	// ConditionComplete is True when every worker has exited with 0. It is terminal: no worker runs after it.
 	ConditionComplete = "Complete"
 
-	// ConditionFailed is True when the work has ended in any other way. It is an end: no work runs after it.
+	// ConditionFailed is True when the Goop has ended in any other way. It is terminal: no worker runs after it.
 	ConditionFailed = "Failed"
 )
 
 // Reasons of the conditions.
 const (
-	// ReasonWorking means that workers are at work, or are about to be.
+	// ReasonWorking means that workers run, or are about to run.
 	ReasonWorking = "Working"
 
-	// ReasonFinished means that the work is over: Complete and Failed say how.
+	// ReasonFinished means that the Goop has ended: Complete and Failed say how.
 	ReasonFinished = "Finished"
 
-	// ReasonSucceeded means that every worker has ended with 0.
+	// ReasonSucceeded means that every worker has exited with 0.
 	ReasonSucceeded = "Succeeded"
 
-	// ReasonWorkersFailed means that at least one worker has not ended with 0 in all its tries.
+	// ReasonWorkersFailed means that at least one worker did not succeed in any of its attempts.
 	ReasonWorkersFailed = "WorkersFailed"
 
-	// ReasonDeadlineExceeded means that activeDeadlineSeconds were over before the work was.
+	// ReasonDeadlineExceeded means that activeDeadlineSeconds was exceeded.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 
-	// ReasonSuspending means that suspend is set, and that workers are still about to end.
+	// ReasonSuspending means that suspend is set, and that workers are still terminating, or may still be created.
 	ReasonSuspending = "Suspending"
 
-	// ReasonSuspended means that suspend is set, and that no unfinished worker is left.
+	// ReasonSuspended means that suspend is set, and that no unfinished worker exists.
 	ReasonSuspended = "Suspended"
 
 	// ReasonResumed means that suspend was set, and no longer is.
 	ReasonResumed = "Resumed"
 
-	// ReasonNoEligibleNodes means that no node has the labels of nodeSelector and only taints that are tolerated.
-	// It heals when one comes.
+	// ReasonNoEligibleNodes means that no node matches nodeSelector and has only taints that are tolerated. It
+	// is resolved when such a node joins.
 	ReasonNoEligibleNodes = "NoEligibleNodes"
 
-	// ReasonTooManyRounds means that jobCount is more than MaxRounds workers on each eligible node. It heals when
-	// nodes come.
+	// ReasonTooManyRounds means that jobCount is more than MaxRounds workers on each eligible node. It is
+	// resolved when nodes join.
 	ReasonTooManyRounds = "TooManyRounds"
 
-	// ReasonHostAccessRefused means that spec.host asks for what the operator does not give: it was not started
-	// with --allow-host-access.
-	ReasonHostAccessRefused = "HostAccessRefused"
+	// ReasonHostAccessNotAllowed means that spec.host requests access to the node, and that the operator was not
+	// started with --allow-host-access.
+	ReasonHostAccessNotAllowed = "HostAccessNotAllowed"
 
-	// ReasonNameConflict means that an object of a name that the Goop needs is there already and is not the
-	// Goop's. It is left as it is.
+	// ReasonNameConflict means that an object of a name that the Goop needs exists and is not owned by the Goop. The
+	// operator does not change it.
 	ReasonNameConflict = "NameConflict"
 
 	// ReasonImageNotPulled means that a node could not pull an image; the message is the kubelet's.
 	ReasonImageNotPulled = "ImageNotPulled"
 
-	// ReasonUnschedulable means that the scheduler has no room for a worker on its node; the message is the scheduler's.
+	// ReasonUnschedulable means that a worker cannot be scheduled on its node; the message is the scheduler's.
 	ReasonUnschedulable = "Unschedulable"
 
-	// ReasonWorkersNotStarted means that the kubelet cannot start a worker for another reason; the message is the
-	// kubelet's.
+	// ReasonWorkersNotStarted means that the kubelet cannot start a worker for another reason, or has rejected or evicted its
+	// pod; the message is the kubelet's.
 	ReasonWorkersNotStarted = "WorkersNotStarted"
 
-	// ReasonPodsNotCreated means that nothing is at work though there is work to be done, and no pod is created for it.
-	// The Events of the DaemonSet say why: for instance a quota, or the Pod Security level of the namespace.
+	// ReasonPodsNotCreated means that workers should run, but that no pod is created for them. The Events of the DaemonSet say
+	// why: for example a quota, or the Pod Security Standard of the namespace.
 	ReasonPodsNotCreated = "PodsNotCreated"
 
-	// ReasonRecordUnreadable means that a user has changed the record of what is done so that it cannot be read.
-	// Nothing is done until it can: work might run again.
+	// ReasonRecordUnreadable means that a user has changed the record of the finished workers so that it cannot be read. No
+	// worker starts until it can: otherwise a finished worker might run again.
 	ReasonRecordUnreadable = "RecordUnreadable"
 
-	// ReasonRecordLost means that a ConfigMap of the record is gone: which workers have finished is not known any more,
-	// and none of them runs again.
+	// ReasonRecordLost means that a ConfigMap of the record was deleted: it is not known which workers have finished, and none
+	// of them runs again.
 	ReasonRecordLost = "RecordLost"
 
 	// ReasonApplyFailed means that the API server rejected an object for any other reason; the message is the API
 	// server's.
 	ReasonApplyFailed = "ApplyFailed"
 
-	// ReasonAPIError means that a request to the API server failed in a way that may pass, for instance a time-out or
-	// an admission webhook that is down. It is repeated until it succeeds.
+	// ReasonAPIError means that a request to the API server failed and may succeed when it is retried: a time-out, no
+	// connection, an admission webhook that is down. The operator retries it until it succeeds.
 	ReasonAPIError = "APIError"
 
-	// ReasonCleaningUp means that the Goop is being deleted: its workers end, and then cleanupCmd runs on the nodes
-	// where work ran.
+	// ReasonDeleting means that the Goop is being deleted without a cleanup: its workers are terminated, none starts again, and
+	// another controller's finalizer blocks the deletion.
+	ReasonDeleting = "Deleting"
+
+	// ReasonCleaningUp means that the Goop is being deleted: its workers are terminated, and then cleanupCmd runs on the nodes
+	// where workers ran.
 	ReasonCleaningUp = "CleaningUp"
 
-	// ReasonCleanedUp means that cleanupCmd has ended with 0 on every node where work ran. The Goop goes.
+	// ReasonCleanedUp means that cleanupCmd has exited with 0 on every node where workers ran. The Goop is removed.
 	ReasonCleanedUp = "CleanedUp"
 
-	// ReasonCleanupIncomplete means that on some nodes cleanupCmd has not ended with 0: the message names them. The
-	// Goop goes all the same.
+	// ReasonCleanupIncomplete means that cleanupCmd has not exited with 0 on some nodes, which the message names. The
+	// Goop is removed nevertheless.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
 )
 
-// Ended tells whether the work has come to its end, Complete or Failed. That is a latch: none of it is run again.
+// Ended reports whether the Goop is Complete or Failed. Both are terminal: no worker runs again.
 func (g *Goop) Ended() bool {
 	return apimeta.IsStatusConditionTrue(g.Status.Conditions, ConditionComplete) ||
 		apimeta.IsStatusConditionTrue(g.Status.Conditions, ConditionFailed)

@@ -19,7 +19,7 @@ var notOurs = []*regexp.Regexp{
 	regexp.MustCompile(`^spec\.resources$`),
 	regexp.MustCompile(`^spec\.tolerations\[\]$`),
 	regexp.MustCompile(`^spec\.env\[\]\.valueFrom$`),
-	// What a worker reports, whatever it is: a status that is refused would be worse.
+	// What a worker reports, whatever it is: a status that is rejected would be worse.
 	regexp.MustCompile(`^status\.exitCode$`),
 	regexp.MustCompile(`^status\.failures\[\]\.exitCode$`),
 }

@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	// GroupVersion is the group and version of every kind in this package.
-	GroupVersion = schema.GroupVersion{Group: "goop.example.com", Version: "v1alpha1"}
+	// SchemeGroupVersion is the group and version of every kind in this package.
+	SchemeGroupVersion = schema.GroupVersion{Group: "goop.example.com", Version: "v1alpha1"}
 
 	// SchemeBuilder collects the functions that tell a scheme about these kinds.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
@@ -20,11 +20,10 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// addKnownTypes lists the kinds. Where the kubebuilder CLI adds one, it writes a line for the older
-// scheme.Builder of controller-runtime, SchemeBuilder.Register(&Kind{}, &KindList{}): delete that line and
-// name the two types here.
+// addKnownTypes adds the kinds of this package to a scheme. The kubebuilder CLI adds another kind in the file of its types,
+// by SchemeBuilder.Register.
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Goop{}, &GoopList{})
-	metav1.AddToGroupVersion(scheme, GroupVersion)
+	scheme.AddKnownTypes(SchemeGroupVersion, &Goop{}, &GoopList{})
+	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

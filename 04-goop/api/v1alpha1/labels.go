@@ -1,11 +1,11 @@
 package v1alpha1
 
-// What the pods of a Goop's workers bear, beside the recommended labels app.kubernetes.io/….
+// Labels of the pods of a Goop's workers, in addition to the recommended labels app.kubernetes.io/….
 const (
-	// LabelGoop is the name of the Goop, on everything that is made for it.
+	// LabelGoop is the name of the Goop, on everything that is created for it.
 	LabelGoop = "goop.example.com/goop"
 
-	// LabelGoopUID is the uid of that Goop: a Goop that is deleted and created again has the same name.
+	// LabelGoopUID is the uid of that Goop: a Goop that is deleted and created again has the same name, but another uid.
 	LabelGoopUID = "goop.example.com/goop-uid"
 
 	// LabelRound is the number, from 0, of the worker among those on its node.
@@ -21,6 +21,6 @@ const (
 	RoleCleanup = "cleanup"
 
 	// WorkContainer is the init container in which the command runs. When it has terminated the worker is finished,
-	// and its termination message is the record of how. Its log is the output.
+	// and its termination message records how. Its log is the output.
 	WorkContainer = "work"
 )

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// As process 1, a worker is given the processes that lost their parents, and has to wait for them.
+// As process 1, a worker becomes the parent of orphaned processes, and has to wait for them.
 func TestAsProcess1(t *testing.T) {
 	p := newPlace(t)
-	// Each ( … & ) leaves a process without a parent that ends at once.
+	// Each ( … & ) leaves an orphaned process that ends at once.
 	cmd := p.command(t, "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do (true &); (true &); (true &); done; sleep .3; echo $$ orphaned; sleep 1; exit 9")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWPID | syscall.CLONE_NEWUSER,
@@ -23,13 +23,13 @@ func TestAsProcess1(t *testing.T) {
 	probe := p.command(t, "--help")
 	probe.SysProcAttr = cmd.SysProcAttr
 	if err := probe.Run(); err != nil {
-		t.Skipf("this machine gives nobody a process 1 of their own: %v", err)
+		t.Skipf("a PID namespace cannot be created on this machine: %v", err)
 	}
 	if line := started(t, cmd); !strings.HasSuffix(line, "orphaned") || len(line) > len("999 orphaned") {
-		t.Errorf("the command says %q: it is in no namespace of its own", line)
+		t.Errorf("the command wrote %q: it has no PID namespace of its own", line)
 	}
 	if zombies := zombiesOf(t, cmd.Process.Pid); len(zombies) > 0 {
-		t.Errorf("nobody waited for %q", zombies)
+		t.Errorf("the worker did not wait for %q", zombies)
 	}
 	start := time.Now()
 	if err := cmd.Wait(); err != nil || time.Since(start) > 5*time.Second {
@@ -40,7 +40,7 @@ func TestAsProcess1(t *testing.T) {
 	}
 }
 
-// zombiesOf are the children of a process that have ended and were not waited for.
+// zombiesOf returns the child processes of a process that have ended and were not waited for.
 func zombiesOf(t *testing.T, parent int) []string {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -42,11 +42,11 @@ func TestInstallAlsoWhileTheCopyRuns(t *testing.T) {
 	endBy(t, pause, syscall.SIGTERM, 0)
 }
 
-// endBy sends a signal to a worker and expects an exit code.
+// endBy sends a signal to a worker, and expects an exit code.
 func endBy(t *testing.T, cmd *exec.Cmd, signal syscall.Signal, code int) {
 	t.Helper()
 	start := time.Now()
-	// Its handlers may not be there yet.
+	// Its signal handlers may not be installed yet.
 	time.Sleep(100 * time.Millisecond)
 	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
@@ -57,8 +57,8 @@ func endBy(t *testing.T, cmd *exec.Cmd, signal syscall.Signal, code int) {
 	}
 }
 
-// A reader that goes away ends neither the worker nor the command.
-func TestTheReaderOfTheOutputGoes(t *testing.T) {
+// Neither the worker nor the command ends when the reader of the output exits.
+func TestTheReaderOfTheOutputExits(t *testing.T) {
 	p := newPlace(t)
 	read, write, err := os.Pipe()
 	if err != nil {

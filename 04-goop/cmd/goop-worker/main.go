@@ -1,5 +1,6 @@
-// Command goop-worker does the work in the pods of a Goop. It is in the operator's image; the first container of a pod
-// copies it to where the second, of another image, runs it, and the third does nothing with it.
+// Command goop-worker does the work in the pods of a Goop. It is part of the operator's image. The first container of a
+// pod copies it to a shared directory, the second container, which has another image, runs it from there, and the third
+// one uses it to pause.
 package main
 
 import (
@@ -23,21 +24,28 @@ goop-worker [flags] -- PROGRAM [ARGUMENT…]
 	Where it is written down already, the program is not run again.
 `
 
-// exitUsage is the exit code for a command line that makes no sense.
+// exitUsage is the exit code for an invalid command line.
 const exitUsage = 2
 
-// endSignals are those by which containers are told to end: an image may name another than SIGTERM.
-var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
+var (
+	// endSignals are the signals that request the end of a program.
+	endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP}
+
+	// otherSignals are forwarded to the command, which would receive them if it were the first process of the container. An
+	// image may use any of them to stop its containers.
+	otherSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
+)
 
 func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
 func run(args []string) int {
-	signals := make(chan os.Signal, 8)
+	signals, others := make(chan os.Signal, 8), make(chan os.Signal, 8)
 	signal.Notify(signals, endSignals...)
-	// A reader of the output that is gone is an error of a write, and not the end of the worker. Ignoring the
-	// signal would do as much, but the command would inherit that.
+	signal.Notify(others, otherSignals...)
+	// If the reader of the output exits, a write fails, but the worker does not end. Ignoring the signal would have the
+	// same effect, but the command would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	if len(args) == 2 && args[0] == "install" {
@@ -47,12 +55,12 @@ func run(args []string) int {
 		<-signals
 		return 0
 	}
-	w := &worker.Worker{Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals}
+	w := &worker.Worker{Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals, Others: others}
 	if err := parse(w, args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
 		}
-		fmt.Fprintf(os.Stderr, "goop-worker: %v; goop-worker --help tells more\n", err)
+		fmt.Fprintf(os.Stderr, "goop-worker: %v; see goop-worker --help\n", err)
 		return exitUsage
 	}
 	return exitCode(w.Run())
@@ -61,7 +69,7 @@ func run(args []string) int {
 func parse(w *worker.Worker, args []string) error {
 	flags := flag.NewFlagSet("goop-worker", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.IntVar(&w.Retries, "retries", 0, "how often the program is tried again if it does not end with 0")
+	flags.IntVar(&w.Retries, "retries", 0, "how often the program is retried if it does not exit with 0")
 	flags.StringVar(&w.Dir, "dir", worker.DefaultDir, "the folder for the record and the number of tries")
 	flags.StringVar(&w.Termination, "termination-log", worker.DefaultTermination, "the file that the record is repeated in")
 	flags.DurationVar(&w.Pause, "pause", worker.DefaultPause, "the pause before the second try; each further one is longer by as much")
@@ -84,7 +92,7 @@ func parse(w *worker.Worker, args []string) error {
 	return nil
 }
 
-// exitCode says why the worker ends without a record.
+// exitCode prints an error and returns the exit code for it.
 func exitCode(err error) int {
 	if err == nil {
 		return 0

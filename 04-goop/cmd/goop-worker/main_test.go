@@ -14,7 +14,7 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// program is the worker as it is in the image.
+// program is the path of the worker, built as in the image.
 var program string
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "goop-worker")
-		build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, ".")
+		build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", program, ".")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v\n%s", err, output)
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// place is what a worker has of its pod.
+// place has the files of a worker's pod.
 type place struct{ dir, message string }
 
 func newPlace(t *testing.T) place {
@@ -44,7 +44,7 @@ func newPlace(t *testing.T) place {
 	return place{dir: dir, message: filepath.Join(dir, "message")}
 }
 
-// command is a worker with pauses that do not matter.
+// command returns a worker with short pauses.
 func (p place) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	flags := []string{"--dir=" + p.dir, "--termination-log=" + p.message, "--pause=1ms"}
@@ -64,7 +64,7 @@ func (p place) record(t *testing.T) worker.Record {
 	return record
 }
 
-// result of a worker that has ended.
+// result is how a worker has ended.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -128,7 +128,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// A program that is not there will not be there for the next try either.
+// A program that does not exist will not exist for the next try either.
 func TestProgramsThatCannotBeRun(t *testing.T) {
 	dir := t.TempDir()
 	notExecutable, noProgram := filepath.Join(dir, "not-executable"), filepath.Join(dir, "no-program")
@@ -182,7 +182,7 @@ func TestARecordIsRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := finish(t, p.command(t, args...))
-	if got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "is not done again: exit code 5 in try 1; the end of its output was:\nran\n") {
+	if got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "does not run again: exit code 5 in try 1; the end of its output was:\nran\n") {
 		t.Errorf("got %+v", got)
 	}
 	if again := p.record(t); again != first || again.ExitCode != 5 {
@@ -198,7 +198,7 @@ func TestWhatCannotBeWritten(t *testing.T) {
 	}{
 		"no folder":         {[]string{"--dir=/nonexistent/goop"}, nil, "writing down the tries: open /nonexistent/goop/tries.new: no such file or directory"},
 		"read-only folder":  {[]string{"--dir=/proc"}, nil, "writing down the tries: open /proc/tries.new: "},
-		"a record of words": {nil, map[string]string{"record": "words"}, "the message is no worker's record"},
+		"a record of words": {nil, map[string]string{"record": "words"}, "the message is not a worker's record"},
 		"tries of words":    {nil, map[string]string{"tries": "words"}, `"words" is no number of tries`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestWhatCannotBeWritten(t *testing.T) {
 				t.Errorf("got %+v, want %q", got, c.words)
 			}
 			if _, err := os.Stat(p.message); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("there is a message: %v", err)
+				t.Errorf("a termination message was written: %v", err)
 			}
 		})
 	}
@@ -223,7 +223,7 @@ func TestWhatCannotBeWritten(t *testing.T) {
 		if got := finish(t, p.command(t, args...)); got.code != 1 || got.stdout != "ran\n" || !strings.Contains(got.stderr, "reporting the record: ") {
 			t.Errorf("got %+v", got)
 		}
-		// The container starts again; the work does not.
+		// The container is restarted, but the work does not run again.
 		if got := finish(t, p.command(t, args...)); got.code != 1 || got.stdout != "" {
 			t.Errorf("the second time: got %+v", got)
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// started waits until the command has written its first line.
+// started waits until the command has written its first line, and returns it.
 func started(t *testing.T, cmd *exec.Cmd) (line string) {
 	t.Helper()
 	stdout, err := cmd.StdoutPipe()
@@ -46,7 +46,7 @@ func gone(t *testing.T, pid string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("process %s is left", pid)
+			t.Fatalf("process %s still exists", pid)
 		}
 	}
 }
@@ -55,26 +55,26 @@ func noRecord(t *testing.T, p place) {
 	t.Helper()
 	for _, path := range []string{p.message, filepath.Join(p.dir, "record")} {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is there: %v", path, err)
+			t.Errorf("%s exists: %v", path, err)
 		}
 	}
 }
 
 func TestSignals(t *testing.T) {
-	t.Run("reach the command and its children, and leave no record", func(t *testing.T) {
-		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
+	t.Run("reach the command and its child processes, and leave no record", func(t *testing.T) {
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
 			p := newPlace(t)
-			cmd := p.command(t, "--retries=3", "--", "sh", "-c", "trap 'echo told >"+p.dir+"/told; exit 0' TERM INT QUIT; sleep 1000 & echo $!; wait")
+			cmd := p.command(t, "--retries=3", "--", "sh", "-c", "trap 'echo notified >"+p.dir+"/notified; exit 0' TERM INT QUIT HUP; sleep 1000 & echo $!; wait")
 			child := started(t, cmd)
 			endBy(t, cmd, signal, 128+int(signal))
-			if _, err := os.Stat(filepath.Join(p.dir, "told")); err != nil {
-				t.Errorf("%s: the command was not told: %v", signal, err)
+			if _, err := os.Stat(filepath.Join(p.dir, "notified")); err != nil {
+				t.Errorf("%s: the command was not notified: %v", signal, err)
 			}
 			gone(t, child)
 			noRecord(t, p)
 		}
 	})
-	t.Run("a command that does not mind is killed", func(t *testing.T) {
+	t.Run("a command that ignores them is killed", func(t *testing.T) {
 		p := newPlace(t)
 		cmd := p.command(t, "--retries=3", "--grace=200ms", "--", "sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1000; done")
 		pid := started(t, cmd)
@@ -92,13 +92,82 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// What a command leaves behind keeps neither its worker nor the pipe.
+// Signals that do not request an end are forwarded to the command.
+func TestOtherSignals(t *testing.T) {
+	t.Run("reach the command and end nothing", func(t *testing.T) {
+		p := newPlace(t)
+		// The shell starts no process while signals arrive, because between fork and exec they would reach neither trap.
+		// Processes that it has started before ignore them.
+		cmd := p.command(t, "--", "sh", "-c", `trap '' USR1 USR2 WINCH; sleep 60 & trap 'echo USR1' USR1; trap 'echo USR2' USR2
+			trap 'echo WINCH; kill $!; exit 6' WINCH; echo ready; while kill -0 $!; do wait $!; done`)
+		output, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(output)
+		signals := []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
+		for i, want := range []string{"ready", "USR1", "USR2", "WINCH"} {
+			if !lines.Scan() || lines.Text() != want {
+				t.Fatalf("got %q, want %q: %v", lines.Text(), want, lines.Err())
+			}
+			if i < len(signals) {
+				if err := cmd.Process.Signal(signals[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		if record := p.record(t); record.ExitCode != 6 || record.Tries != 1 {
+			t.Errorf("got %+v", record)
+		}
+	})
+	t.Run("do not end the pause between two tries", func(t *testing.T) {
+		p := newPlace(t)
+		cmd := p.command(t, "--retries=1", "--pause=500ms", "--", "sh", "-c", "echo ran; exit 1")
+		started(t, cmd)
+		time.Sleep(100 * time.Millisecond)
+		endBy(t, cmd, syscall.SIGUSR1, 0)
+		if record := p.record(t); record.Tries != 2 {
+			t.Errorf("got %+v", record)
+		}
+	})
+	// An image may use any of them as its stop signal.
+	t.Run("by which the command terminates leave no record", func(t *testing.T) {
+		p := newPlace(t)
+		cmd := p.command(t, "--retries=3", "--", "sh", "-c", "echo $$; exec sleep 1000")
+		pid := started(t, cmd)
+		endBy(t, cmd, syscall.SIGUSR1, 128+int(syscall.SIGUSR1))
+		gone(t, pid)
+		noRecord(t, p)
+	})
+	t.Run("do not end the pause of a pod", func(t *testing.T) {
+		cmd := exec.CommandContext(t.Context(), program, "pause")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+		for _, signal := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+		}
+		endBy(t, cmd, syscall.SIGHUP, 0)
+	})
+}
+
+// Processes that a command leaves behind keep neither its worker nor the pipe.
 func TestWhatACommandLeaves(t *testing.T) {
 	for name, script := range map[string]string{
-		"in its group":            "sleep 1000 & echo $!",
-		"in its group, no mind":   "(trap '' HUP TERM; sleep 1000) & echo $!",
-		"in a session of its own": "setsid sleep 1000 & echo $!",
-		"that goes on writing":    "setsid yes & echo $!",
+		"in its group":             "sleep 1000 & echo $!",
+		"in its group, ignoring":   "(trap '' HUP TERM; sleep 1000) & echo $!",
+		"in a session of its own":  "setsid sleep 1000 & echo $!",
+		"that goes on writing":     "setsid yes & echo $!",
+		"that writes now and then": "setsid sh -c 'while :; do echo y; sleep .3; done' & echo $!",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -112,7 +181,7 @@ func TestWhatACommandLeaves(t *testing.T) {
 			}
 			pid := strings.TrimSpace(strings.ReplaceAll(got.stdout, "y\n", ""))
 			if strings.Contains(script, "setsid") {
-				// In a container it ends with the container.
+				// In a container it is killed with the container.
 				if number, err := strconv.Atoi(pid); err != nil {
 					t.Error(err)
 				} else if err := syscall.Kill(number, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -124,7 +193,7 @@ func TestWhatACommandLeaves(t *testing.T) {
 	}
 }
 
-// What the command wrote is passed on to a reader who takes its time, also when the command is over.
+// The output is forwarded to a slow reader, also after the end of the command.
 func TestASlowReader(t *testing.T) {
 	p := newPlace(t)
 	cmd := p.command(t, "--", "sh", "-c", "head -c 300000 /dev/zero")
@@ -169,14 +238,14 @@ func TestOneGibibyteInBoundedMemory(t *testing.T) {
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 	if err != nil {
-		t.Skipf("no way to know its memory: %v", err)
+		t.Skipf("its memory use cannot be read: %v", err)
 	}
 	_, text, _ := strings.Cut(string(status), "VmHWM:")
 	peak := 0
 	if _, err := fmt.Sscan(text, &peak); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d bytes passed on with at most %d KiB of memory", size, peak)
+	t.Logf("%d bytes forwarded with at most %d KiB of memory", size, peak)
 	if peak > 32<<10 {
 		t.Errorf("it took %d KiB of memory", peak)
 	}

@@ -10,8 +10,8 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// nodeSelectorOf says in a pod's words which nodes a round has; nil if it has them all. The API server takes one
-// name a requirement, so that there is a term for each node of a list.
+// nodeSelectorOf returns the node selector for the nodes of a round; nil if the round has all nodes. The API server
+// allows one name in each requirement, so a list of nodes has one term for each node.
 func nodeSelectorOf(round plan.Round) *corev1.NodeSelector {
 	named := func(operator corev1.NodeSelectorOperator, node string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: operator, Values: []string{node}}
@@ -38,7 +38,8 @@ func nodeSelectorOf(round plan.Round) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-// roundOf reads what nodeSelectorOf has written, and tells whether it is that: somebody may have changed it.
+// roundOf reads a node selector that nodeSelectorOf has written. It returns false if the selector is different, because
+// another writer has changed it.
 func roundOf(number int, daemonSet *appsv1.DaemonSet) (plan.Round, bool) {
 	round := plan.Round{Number: number}
 	affinity := daemonSet.Spec.Template.Spec.Affinity
@@ -54,13 +55,13 @@ func roundOf(number int, daemonSet *appsv1.DaemonSet) (plan.Round, bool) {
 	for _, term := range terms {
 		ours = readTerm(&round, term) && ours
 	}
-	// They were written in this order, and a list of those left out is one term.
+	// nodeSelectorOf writes nodes in sorted order, and excluded nodes in a single term.
 	ours = ours && slices.IsSorted(round.Nodes) && (!round.Everywhere || len(terms) == 1)
 	slices.Sort(round.Nodes)
 	return round, ours
 }
 
-// readTerm adds the nodes that a term names to a round, and tells whether it is as nodeSelectorOf writes it.
+// readTerm adds the nodes of a term to a round, and reports whether the term is written as by nodeSelectorOf.
 func readTerm(round *plan.Round, term corev1.NodeSelectorTerm) bool {
 	ours := len(term.MatchExpressions) == 0 && len(term.MatchFields) > 0
 	for _, field := range term.MatchFields {

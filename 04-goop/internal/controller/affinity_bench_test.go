@@ -15,9 +15,9 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// How the nodes of a DaemonSet are compared with the plan: by what roundOf reads of the affinity, which is how it is done,
-// and by what a server-side apply would need, the extraction of the fields of one owner. All is done for each of up to
-// 32 rounds in each reconciliation.
+// BenchmarkNodesOfARound compares two ways to detect that the nodes of a DaemonSet differ from the plan: roundOf reads
+// the affinity, as the operator does, and a server-side apply would need the fields of one owner. Either is done for up
+// to 32 rounds in each reconciliation.
 func BenchmarkNodesOfARound(b *testing.B) {
 	s, err := startServer()
 	if err != nil {
@@ -38,7 +38,7 @@ func BenchmarkNodesOfARound(b *testing.B) {
 	b.Run("roundOf", func(b *testing.B) {
 		for b.Loop() {
 			if read, ours := roundOf(0, live); !ours || !same(read, round) {
-				b.Fatal("it reads something else")
+				b.Fatal("roundOf returned another round")
 			}
 		}
 	})
@@ -62,7 +62,7 @@ func BenchmarkNodesOfARound(b *testing.B) {
 	})
 }
 
-// applied is the DaemonSet after a server-side apply.
+// applied returns the DaemonSet after a server-side apply.
 func applied(ctx context.Context, b *testing.B, c client.Client, desired *appsv1.DaemonSet) *appsv1.DaemonSet {
 	b.Helper()
 	desired.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}

@@ -12,10 +12,11 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// TestGoopRules has, for every rule of the API that is more than a bound, values that are just in and just out.
+// TestGoopRules has, for every validation rule that is more than a bound, the last values that are accepted and the first
+// that are rejected.
 func TestGoopRules(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	rows := map[string]apiRow{
 		"the least":          {"{}", "", ""},
 		"misspelled":         {"{comand: [x]}", "", `unknown field "spec.comand"`},
@@ -39,6 +40,8 @@ func TestGoopRules(t *testing.T) {
 		"env of a field":     {"{env: [{name: IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}", "", ""},
 		"env twice":          {"{env: [{name: A}, {name: A}]}", "spec.env[1]", "Duplicate value"},
 		"env without a name": {"{env: [{value: a}]}", "spec.env[0].name", "Required value"},
+		"env with NUL":       {`{env: [{name: A, value: "a\0b"}]}`, "spec.env[0].value", "must not contain a NUL character"},
+		"env with controls":  {`{env: [{name: A, value: "\x01\t\n\x7f"}, {name: B, value: 'a\x00'}]}`, "", ""},
 	}
 	for _, name := range []string{"A=B", "\u00fc", "a\tb"} {
 		rows["env "+name] = apiRow{fmt.Sprintf("{env: [{name: %q}]}", name), "spec.env[0].name", "spec.env[0].name in body should match"}
@@ -53,8 +56,8 @@ func TestGoopRules(t *testing.T) {
 			"empty":                   {"[]", at, at + " in body should have at least 1 items"},
 			"empty program":           {`["", a]`, at, "must begin with the name of a program"},
 			"empty argument":          {`[a, ""]`, "", ""},
-			"program with NUL":        {`["a\0"]`, at, "must not hold a NUL character"},
-			"argument with NUL":       {`[a, "b\0c"]`, at, "must not hold a NUL character"},
+			"program with NUL":        {`["a\0"]`, at, "must not contain a NUL character"},
+			"argument with NUL":       {`[a, "b\0c"]`, at, "must not contain a NUL character"},
 			`argument with \x00`:      {`[a, 'b\x00c']`, "", ""},
 			"argument with the rest":  {`[a, "$(HOSTNAME) $HOME $$ '\"\n\t-- \u725b\U0001F404\x7f"]`, "", ""},
 			"longest argument":        {"[a, " + letters(8192) + "]", "", ""},
@@ -67,15 +70,16 @@ func TestGoopRules(t *testing.T) {
 	w.checkRows(t, rows)
 }
 
-// TestGoopNames tries names on both sides of what may be one. Of the longest, the API server takes all that is made.
+// TestGoopNames tries names of the maximum length and one character more. The API server accepts all dependents of the
+// longest.
 func TestGoopNames(t *testing.T) {
 	t.Parallel()
 	const tooLong, badForm = "metadata.name must be at most 54 characters", "a lowercase RFC 1123 subdomain must"
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for name, message := range map[string]string{
 		letters(54): "", letters(55): tooLong, "a": "", "1a": "", "a.b": "", "a-": badForm, "A": badForm,
 	} {
-		expectAnswer(t, w.client.Create(w.ctx, w.object(name, goopBase, ""), strictly), "", message)
+		expectError(t, w.client.Create(w.ctx, w.object(name, goopBase, ""), strictly), "", message)
 	}
 	for _, name := range []string{letters(54), "a.b", "1"} {
 		goop := aGoop(cleanup)

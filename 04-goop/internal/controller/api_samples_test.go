@@ -13,14 +13,14 @@ import (
 
 func TestSamplesAreAccepted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	var names []string
 	for _, file := range sampleFiles(t, "v1alpha1_*.yaml") {
 		_, object := readSample(w, file)
 		w.Expect(w.client.Create(w.ctx, object, strictly)).To(Succeed(), file)
 		names = append(names, filepath.Base(file))
 	}
-	// `kubectl apply -k config/samples` is all of them.
+	// `kubectl apply -k config/samples` applies all of them.
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "kustomization.yaml"))
 	w.Expect(err).NotTo(HaveOccurred())
 	var kustomization struct{ Resources []string }
@@ -28,15 +28,15 @@ func TestSamplesAreAccepted(t *testing.T) {
 	w.Expect(kustomization.Resources).To(ConsistOf(names))
 }
 
-// Each invalid sample names in its first line the message that it is rejected with.
+// Each invalid sample has the message of its rejection in its first line.
 func TestInvalidSamplesAreRejected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for _, file := range sampleFiles(t, filepath.Join("invalid", "*.yaml")) {
 		text, object := readSample(w, file)
 		first, _, _ := strings.Cut(text, "\n")
 		want, found := strings.CutPrefix(first, "# Rejected: ")
-		w.Expect(found).To(BeTrue(), "%s does not say why it is rejected", file)
+		w.Expect(found).To(BeTrue(), "%s has no line with the message of its rejection", file)
 		w.Expect(w.client.Create(w.ctx, object, strictly)).To(MatchError(ContainSubstring(want)), file)
 	}
 }
@@ -50,7 +50,7 @@ func sampleFiles(t *testing.T, pattern string) []string {
 	return files
 }
 
-func readSample(w *world, file string) (string, *unstructured.Unstructured) {
+func readSample(w *testEnv, file string) (string, *unstructured.Unstructured) {
 	text, err := os.ReadFile(file)
 	w.Expect(err).NotTo(HaveOccurred())
 	object := &unstructured.Unstructured{}

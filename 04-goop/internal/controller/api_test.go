@@ -19,33 +19,33 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// strictly is `kubectl apply --validate=strict`: the API server answers an unknown field with an error.
+// strictly is `kubectl apply --validate=strict`: the API server rejects unknown fields.
 var strictly = &client.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}}
 
-// goopBase is the least that a spec must have.
+// goopBase is a spec with only the required fields.
 const goopBase = `{cmd: [hostname]}`
 
-// apiRow is a part of a spec, as a user writes it, and the API server's answer.
+// apiRow is a part of a spec in YAML, and the expected response of the API server.
 type apiRow struct {
 	spec           string
-	field, message string // which field is at fault, if the answer tells that apart, and part of why; empty: accepted
+	field, message string // the invalid field, if the response has it separately, and a part of the message; empty: accepted
 }
 
-// object is a Goop whose spec is base, with the fields of more in the place of its own.
-func (w *world) object(name, base, more string) *unstructured.Unstructured {
+// object returns a Goop whose spec is base, with the fields of more in place of its own.
+func (w *testEnv) object(name, base, more string) *unstructured.Unstructured {
 	spec, fields := map[string]any{}, map[string]any{}
 	w.Expect(yaml.Unmarshal([]byte(base), &spec)).To(Succeed(), base)
 	w.Expect(yaml.Unmarshal([]byte(more), &fields)).To(Succeed(), more)
 	maps.Copy(spec, fields)
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Goop"))
+	object.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("Goop"))
 	object.SetNamespace(w.namespace)
 	object.SetName(name)
 	return object
 }
 
-// expectAnswer takes the error of a request for what the row says.
-func expectAnswer(t *testing.T, err error, field, message string) {
+// expectError compares the error of a request with a row.
+func expectError(t *testing.T, err error, field, message string) {
 	t.Helper()
 	g := NewWithT(t)
 	switch {
@@ -63,18 +63,18 @@ func expectAnswer(t *testing.T, err error, field, message string) {
 	})), "%v", err)
 }
 
-func (w *world) checkRows(t *testing.T, rows map[string]apiRow) {
+func (w *testEnv) checkRows(t *testing.T, rows map[string]apiRow) {
 	t.Helper()
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectAnswer(t, w.client.Create(w.ctx, w.object("x", goopBase, row.spec), strictly), row.field, row.message)
+			expectError(t, w.client.Create(w.ctx, w.object("x", goopBase, row.spec), strictly), row.field, row.message)
 		})
 	}
 }
 
-// checkNumber checks a field, such as broker.port, on both sides of both of its bounds.
-func (w *world) checkNumber(t *testing.T, field string, low, high int64) {
+// checkNumber checks both bounds of a number field: the last value that is accepted and the first that is rejected.
+func (w *testEnv) checkNumber(t *testing.T, field string, low, high int64) {
 	t.Helper()
 	parent, child, nested := strings.Cut(field, ".")
 	for value, message := range map[int64]string{
@@ -87,13 +87,13 @@ func (w *world) checkNumber(t *testing.T, field string, low, high int64) {
 			if nested {
 				spec = fmt.Sprintf("%s: {%s: %d}", parent, child, value)
 			}
-			expectAnswer(t, w.client.Create(w.ctx, w.object("x", goopBase, spec), strictly), "spec."+field, message)
+			expectError(t, w.client.Create(w.ctx, w.object("x", goopBase, spec), strictly), "spec."+field, message)
 		})
 	}
 }
 
-// checkLength checks a field that is just as long as it may be, and one longer. of makes its value.
-func (w *world) checkLength(t *testing.T, field string, most int, of func(int) string) {
+// checkLength checks a field of the maximum length, and one longer. of returns its value.
+func (w *testEnv) checkLength(t *testing.T, field string, most int, of func(int) string) {
 	t.Helper()
 	parent, child, nested := strings.Cut(field, ".")
 	for n, message := range map[int]string{most: "", most + 1: fmt.Sprint(most)} {
@@ -104,7 +104,7 @@ func (w *world) checkLength(t *testing.T, field string, most int, of func(int) s
 				spec = fmt.Sprintf("%s: {%s: %s}", parent, child, of(n))
 			}
 			err := w.client.Create(w.ctx, w.object("x", goopBase, spec), strictly)
-			expectAnswer(t, err, "spec."+field, message)
+			expectError(t, err, "spec."+field, message)
 			if message != "" {
 				NewWithT(t).Expect(err).To(MatchError(Or(ContainSubstring("Too long"), ContainSubstring("Too many"))))
 			}
@@ -114,7 +114,7 @@ func (w *world) checkLength(t *testing.T, field string, most int, of func(int) s
 
 func letters(n int) string { return strings.Repeat("a", n) }
 
-// items makes a list of n; format gets the number of each.
+// items returns a list of n items; format gets the index of each.
 func items(format string) func(int) string {
 	return func(n int) string {
 		all := make([]string, n)
@@ -125,7 +125,7 @@ func items(format string) func(int) string {
 	}
 }
 
-// entries makes a map of n strings.
+// entries returns a map of n strings.
 func entries(n int) string {
 	list := items("k%d: v")(n)
 	return "{" + list[1:len(list)-1] + "}"
@@ -133,7 +133,7 @@ func entries(n int) string {
 
 func TestGoopBounds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.checkNumber(t, "jobCount", 1, 160000)
 	w.checkNumber(t, "cleanupTimeoutSeconds", 1, 86400)
 	w.checkNumber(t, "retries", 0, 1000)
@@ -147,10 +147,10 @@ func TestGoopBounds(t *testing.T) {
 	w.checkLength(t, "env", 256, items("{name: E%d}"))
 }
 
-// A status is bounded too, so that no mistake of the operator's fills the store.
+// The status has limits too, so that a bug of the operator cannot fill etcd.
 func TestStatusBounds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	goop := w.object("x", goopBase, "")
 	w.Expect(w.client.Create(w.ctx, goop)).To(Succeed())
 	conditions := items("{type: C%d, status: 'True', reason: R, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}")
@@ -170,7 +170,7 @@ func TestStatusBounds(t *testing.T) {
 			body, err := yaml.YAMLToJSON([]byte(fmt.Sprintf("{status: {%s: %s}}", row.field, value)))
 			w.Expect(err).NotTo(HaveOccurred())
 			patch := client.RawPatch(types.MergePatchType, body)
-			expectAnswer(t, w.client.Status().Patch(w.ctx, goop.DeepCopy(), patch, client.DryRunAll), "status."+row.field, message)
+			expectError(t, w.client.Status().Patch(w.ctx, goop.DeepCopy(), patch, client.DryRunAll), "status."+row.field, message)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // fieldRow is a field of a spec, and two values for it.
 type fieldRow struct {
 	name, value, other string
-	may                bool // be changed
+	may                bool // whether it may be changed
 }
 
 var goopFields = []fieldRow{
@@ -41,12 +41,12 @@ var goopFields = []fieldRow{
 // TestGoopIsImmutable changes, adds and removes each field of a Goop.
 func TestGoopIsImmutable(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	expectAllFields(t, v1alpha1.GoopSpec{}, goopFields)
 	all, least := w.object("all", "{}", withAll(goopFields)), w.object("least", goopBase, "")
 	w.Expect(w.client.Create(w.ctx, all)).To(Succeed())
 	w.Expect(w.client.Create(w.ctx, least)).To(Succeed())
-	w.Expect(w.patch(all, "{}")).To(Succeed(), "the same again")
+	w.Expect(w.patch(all, "{}")).To(Succeed(), "the same spec")
 	const message = "is immutable: delete the Goop and create another"
 	for _, field := range goopFields {
 		t.Run(field.name, func(t *testing.T) {
@@ -63,14 +63,14 @@ func TestGoopIsImmutable(t *testing.T) {
 					want = "Required value"
 				}
 				t.Run(what, func(t *testing.T) {
-					expectAnswer(t, w.patch(change.of, fmt.Sprintf("{%s: %s}", field.name, change.value)), at, want)
+					expectError(t, w.patch(change.of, fmt.Sprintf("{%s: %s}", field.name, change.value)), at, want)
 				})
 			}
 		})
 	}
 }
 
-// withAll is a spec with all fields.
+// withAll returns a spec with all fields.
 func withAll(rows []fieldRow) string {
 	var all []string
 	for _, row := range rows {
@@ -79,15 +79,15 @@ func withAll(rows []fieldRow) string {
 	return "{" + strings.Join(all, ", ") + "}"
 }
 
-// patch merges fields into the spec of an object that is there, without effect.
-func (w *world) patch(object client.Object, spec string) error {
+// patch sends a dry-run patch of the spec of an existing object.
+func (w *testEnv) patch(object client.Object, spec string) error {
 	body, err := yaml.YAMLToJSON([]byte("{spec: " + spec + "}"))
 	w.Expect(err).NotTo(HaveOccurred(), spec)
 	target := object.DeepCopyObject().(client.Object)
 	return w.client.Patch(w.ctx, target, client.RawPatch(types.MergePatchType, body), client.DryRunAll)
 }
 
-// expectAllFields fails if the rows forget a field of the type, or name one that it has not.
+// expectAllFields fails if a field of the type has no row, or if a row has no field.
 func expectAllFields(t *testing.T, spec any, rows []fieldRow) {
 	t.Helper()
 	var want []string

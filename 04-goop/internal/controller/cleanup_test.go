@@ -12,10 +12,10 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// The cleanup runs once on every node where work has begun, when the work is over, and then the Goop goes.
+// The cleanup runs after the end of the work, once on every node where work has begun. Then the Goop is removed.
 func TestCleanup(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b", "c")
+	f := newGoopTestEnv(t, "a", "b", "c")
 	f.create(cleanup, workers(3))
 	f.Expect(f.goop().Finalizers).To(Equal([]string{v1alpha1.CleanupFinalizer}))
 	f.runs("a/0")
@@ -34,31 +34,30 @@ func TestCleanup(t *testing.T) {
 	f.use()
 	f.ends(0, "", "b/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
-	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleaningUp"), "Normal CleanedUp cleanupCmd has ended with 0 on all nodes where work ran: 2"))
+	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleaningUp"), "Normal CleanedUp cleanupCmd exited with 0 on all nodes where work ran: 2"))
 	f.Expect(f.pods).To(Equal(map[string]int{"a/0": 1, "b/0": 1, "c/0": 1, "a/cleanup": 1, "b/cleanup": 1}))
 }
 
-// The cleanup does not begin while work is still there.
+// The cleanup does not begin while pods of the work exist.
 func TestCleanupWaitsForTheWork(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup)
 	f.runs("a/0", "b/0")
 	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
 	f.clock.SetTime(time.Now())
-	f.passes(4)
-	f.Expect(f.daemonSets()).To(BeEmpty())
-	f.Expect(f.places()).To(Equal([]string{"a/0", "b/0"}), "the garbage collector has not come yet")
+	f.endsWork()
+	f.Expect(f.places()).To(Equal([]string{"a/0", "b/0"}), "the garbage collector has not run yet")
 	f.taint("b", corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
 	f.removePod(f.pod("a/0"))
-	f.passes(1)
-	f.Expect(f.daemonSets()).To(HaveKey("job-cleanup"), "of a node that does not answer nothing is to be expected")
+	f.reconciles(1)
+	f.Expect(f.daemonSets()).To(HaveKey("job-cleanup"), "the cleanup does not wait for an unreachable node")
 }
 
-// A node that is gone cannot be cleaned up, and a cleanup that fails is told of.
+// A node that was deleted cannot be cleaned up. The Event lists it, and nodes where the cleanup failed.
 func TestCleanupIncomplete(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b", "c")
+	f := newGoopTestEnv(t, "a", "b", "c")
 	f.create(cleanup)
 	f.runs("a/0", "b/0", "c/0")
 	f.leave("a")
@@ -69,14 +68,14 @@ func TestCleanupIncomplete(t *testing.T) {
 	f.ends(9, "", "c/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
 	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleaningUp"),
-		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 2 of 3 nodes: "+f.node("a")+" (gone), "+f.node("c")+" (exit code 9)",
+		"Warning CleanupIncomplete cleanupCmd did not exit with 0 on 2 of 3 nodes: "+f.node("a")+" (gone), "+f.node("c")+" (exit code 9)",
 	))
 }
 
-// After cleanupTimeoutSeconds the Goop goes, and says what was left.
+// After cleanupTimeoutSeconds the Goop is removed, and the Event lists the nodes that were not cleaned up.
 func TestCleanupTimeout(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup, func(s *v1alpha1.GoopSpec) { s.CleanupTimeoutSeconds = 60 })
 	f.runs("a/0", "b/0")
 	f.recorded()
@@ -90,14 +89,14 @@ func TestCleanupTimeout(t *testing.T) {
 	f.settle()
 	f.Expect(f.gone()).To(BeTrue())
 	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleaningUp"),
-		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 2 nodes: "+f.node("b")+" (not finished)",
+		"Warning CleanupIncomplete cleanupCmd did not exit with 0 on 1 of 2 nodes: "+f.node("b")+" (not finished)",
 	))
 }
 
-// Where work has begun is remembered: over a suspension, the TTL and a restart of the operator.
+// The record of the nodes where work has begun survives a suspension, the TTL and a restart of the operator.
 func TestCleanupAfterAll(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b", "c")
+	f := newGoopTestEnv(t, "a", "b", "c")
 	f.create(cleanup, workers(2), ttl(10))
 	f.runs("a/0")
 	f.change(suspended)
@@ -110,7 +109,7 @@ func TestCleanupAfterAll(t *testing.T) {
 	f.settle()
 	f.Expect(f.daemonSets()).To(BeEmpty())
 	f.Expect(f.shards()).NotTo(BeEmpty(), "the cleanup needs it")
-	f.expectRest()
+	f.expectSteadyState()
 	f.use()
 	f.delete()
 	f.Expect(f.places()).To(Equal([]string{"a/cleanup", "c/cleanup"}))
@@ -118,38 +117,37 @@ func TestCleanupAfterAll(t *testing.T) {
 	f.Expect(f.gone()).To(BeTrue())
 }
 
-// No work has begun: there is nothing to clean up, and nobody waits.
+// No work has begun, so the Goop is removed at once.
 func TestNothingToCleanUp(t *testing.T) {
 	t.Parallel()
-	f := newField(t)
+	f := newGoopTestEnv(t)
 	f.create(cleanup)
 	f.recorded()
 	f.delete()
 	f.Expect(f.gone()).To(BeTrue())
-	f.Expect(f.recorded()).To(Equal([]string{"Normal CleanedUp no work had begun: there was nothing to clean up"}))
+	f.Expect(f.recorded()).To(Equal([]string{"Normal CleanedUp no worker had started: there was nothing to clean up"}))
 }
 
-// Without a cleanupCmd a Goop goes at once, at whatever moment.
+// Without a cleanupCmd a Goop is removed at once, whatever its state.
 func TestDeletedAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(workers(2))
 	f.Expect(f.goop().Finalizers).To(BeEmpty())
 	f.runs("a/0")
 	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
 	before := f.requests.written()
-	f.passes(2)
-	f.Expect(f.requests.written()).To(Equal(before), "the garbage collector does the rest")
+	f.reconciles(2)
+	f.Expect(f.requests.written()).To(Equal(before), "the garbage collector deletes the dependents")
 	for _, daemonSet := range f.daemonSets() {
 		f.Expect(*daemonSet.OwnerReferences[0].BlockOwnerDeletion).To(BeTrue())
 	}
 }
 
-// Where a Goop is deleted in the foreground, the garbage collector takes the work first, and what the cleanup needs
-// last.
+// In a foreground deletion the finalizer keeps the record until the cleanup has ended.
 func TestCleanupOfAForegroundDeletion(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup)
 	f.runs("b/0")
 	f.Expect(f.shards()[0].OwnerReferences[0].BlockOwnerDeletion).To(BeNil())
@@ -159,10 +157,10 @@ func TestCleanupOfAForegroundDeletion(t *testing.T) {
 	f.Expect(f.client.Delete(f.ctx, daemonSet)).To(Succeed())
 	f.Expect(f.client.Delete(f.ctx, &shard)).To(Succeed())
 	f.clock.SetTime(time.Now())
-	f.passes(1)
-	f.Expect(f.record().Begun).To(HaveKey(f.node("a")), "its pod is still there")
+	f.reconciles(1)
+	f.Expect(f.record().Begun).To(HaveKey(f.node("a")), "its pod still exists")
 	f.settle()
-	f.Expect(f.record().Begun).To(HaveKey(f.node("b")), "the record is still there")
+	f.Expect(f.record().Begun).To(HaveKey(f.node("b")), "the record still exists")
 	f.Expect(f.places()).To(Equal([]string{"a/cleanup"}))
 	f.Expect(f.daemonSets()["job-cleanup"].OwnerReferences[0].BlockOwnerDeletion).To(BeNil())
 	f.ends(0, "", "a/cleanup")
@@ -170,10 +168,10 @@ func TestCleanupOfAForegroundDeletion(t *testing.T) {
 	f.Expect(f.shards()).To(BeEmpty())
 }
 
-// With its namespace the Goop goes at once: nothing can be made in it any more.
-func TestCleanupInANamespaceThatGoes(t *testing.T) {
+// A Goop is removed at once with its namespace, because no objects can be created there.
+func TestCleanupInATerminatingNamespace(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
+	f := newGoopTestEnv(t, "a")
 	f.create(cleanup)
 	f.runs("a/0")
 	f.recorded()
@@ -181,24 +179,24 @@ func TestCleanupInANamespaceThatGoes(t *testing.T) {
 	f.delete()
 	f.Expect(f.gone()).To(BeTrue())
 	f.Expect(f.recorded()).To(HaveExactElements(
-		"Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 1 nodes: " + f.node("a") + " (not finished)",
+		"Warning CleanupIncomplete cleanupCmd did not exit with 0 on 1 of 1 nodes: " + f.node("a") + " (not finished)",
 	))
 }
 
-// A foreign DaemonSet has the name: the time-out ends the wait.
+// A DaemonSet that the Goop does not own has the name. The deletion waits until cleanupTimeoutSeconds expires.
 func TestCleanupNameConflict(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
-	foreign := desiredCleanup(&v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace, UID: "other"}, Spec: f.spec(cleanup)}, nil, testImages)
-	foreign.OwnerReferences = nil
-	f.Expect(f.client.Create(f.ctx, foreign)).To(Succeed())
+	f := newGoopTestEnv(t, "a")
+	notOwned := desiredCleanup(&v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace, UID: "other"}, Spec: f.spec(cleanup)}, nil, testImages)
+	notOwned.OwnerReferences = nil
+	f.Expect(f.client.Create(f.ctx, notOwned)).To(Succeed())
 	f.create(cleanup)
 	f.runs("a/0")
 	f.recorded()
 	f.delete()
 	f.Expect(f.gone()).To(BeFalse())
 	f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(ContainSubstring("DaemonSet job-cleanup exists"))
-	f.expectRest()
+	f.expectSteadyState()
 	f.clock.Step(time.Hour)
 	f.settle()
 	f.Expect(f.gone()).To(BeTrue())
@@ -215,7 +213,7 @@ func TestCleanupOutcomeNamesTwenty(t *testing.T) {
 	}
 	reason, message := cleanupOutcome(observed)
 	g.Expect(reason).To(Equal(v1alpha1.ReasonCleanupIncomplete))
-	g.Expect(message).To(HavePrefix("cleanupCmd has not ended with 0 on 25 of 25 nodes: node-a (gone), node-b"))
+	g.Expect(message).To(HavePrefix("cleanupCmd did not exit with 0 on 25 of 25 nodes: node-a (gone), node-b"))
 	g.Expect(message).To(HaveSuffix("node-t (gone) and 5 more"))
 	observed.record.Begun = map[string]bool{}
 	for range 30 {
@@ -227,10 +225,10 @@ func TestCleanupOutcomeNamesTwenty(t *testing.T) {
 	g.Expect(uncleaned(observed)).To(HaveLen(30))
 }
 
-// A node that joins again after the cleanup has begun gets its cleanup, and is not waited for in vain.
+// A node that joins again after the cleanup has begun gets its cleanup.
 func TestNodeJoinsAgainDuringTheCleanup(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup)
 	f.runs("a/0", "b/0")
 	f.leave("b")
@@ -241,19 +239,19 @@ func TestNodeJoinsAgainDuringTheCleanup(t *testing.T) {
 	f.Expect(f.places()).To(Equal([]string{"a/cleanup", "b/cleanup"}))
 	f.ends(0, "", "a/cleanup", "b/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
-	f.Expect(f.recorded()).To(ContainElement("Normal CleanedUp cleanupCmd has ended with 0 on all nodes where work ran: 2"))
+	f.Expect(f.recorded()).To(ContainElement("Normal CleanedUp cleanupCmd exited with 0 on all nodes where work ran: 2"))
 }
 
-// Where the cleanup has ended it does not run again, whatever becomes of its pod while another node is busy.
+// Where the cleanup has ended it does not run again, even if its pod is deleted while the cleanup runs on another node.
 func TestCleanupRunsOnce(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup)
 	f.runs("a/0", "b/0")
 	f.delete()
 	f.ends(7, "", "a/cleanup")
 	f.Expect(f.record().Cleaned).To(Equal(map[string]int32{f.node("a"): 7}))
-	f.Expect(f.places()).To(Equal([]string{"b/cleanup"}), "a pod that is not there is not created again")
+	f.Expect(f.places()).To(Equal([]string{"b/cleanup"}), "the deleted pod is not created again")
 	f.use()
 	f.leave("a")
 	f.join("a")
@@ -262,30 +260,30 @@ func TestCleanupRunsOnce(t *testing.T) {
 	f.ends(0, "", "b/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
 	f.Expect(f.pods).To(HaveKeyWithValue("a/cleanup", 1))
-	f.Expect(f.recorded()).To(ContainElement("Warning CleanupIncomplete cleanupCmd has not ended with 0 on 1 of 2 nodes: " + f.node("a") + " (exit code 7)"))
+	f.Expect(f.recorded()).To(ContainElement("Warning CleanupIncomplete cleanupCmd did not exit with 0 on 1 of 2 nodes: " + f.node("a") + " (exit code 7)"))
 }
 
-// A finished cleanup pod that is about to be deleted is recorded first, and at once.
+// The result of a cleanup pod that is being deleted is recorded at once.
 func TestCleanupIsRecordedBeforeItsPodGoes(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup)
 	f.runs("a/0", "b/0")
 	f.delete()
 	f.kubelet("a/cleanup", isOver(0, ""))
 	f.Expect(f.client.Delete(f.ctx, f.pod("a/cleanup"))).To(Succeed())
-	f.passes(1)
+	f.reconciles(1)
 	f.Expect(f.record().Cleaned).To(HaveKey(f.node("a")))
-	f.passes(1)
+	f.reconciles(1)
 	f.settle()
 	f.Expect(f.places()).To(Equal([]string{"b/cleanup"}))
 	f.Expect(f.pods).To(HaveKeyWithValue("a/cleanup", 1))
 }
 
-// The status says what a deletion waits for, and one Event announces it.
+// The status has the reason for which a deletion waits, and one Event announces it.
 func TestStatusOfADeletion(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
+	f := newGoopTestEnv(t, "a")
 	f.create(cleanup)
 	f.runs("a/0")
 	f.recorded()
@@ -296,13 +294,14 @@ func TestStatusOfADeletion(t *testing.T) {
 	f.settle()
 	f.Expect(f.expectNotRunning(v1alpha1.ReasonImageNotPulled).Message).To(ContainSubstring("no such image"))
 	f.Expect(f.recorded()).To(ConsistOf(HavePrefix("Warning ImageNotPulled")))
-	f.expectRest()
+	f.expectSteadyState()
 }
 
-// The time-out counts from when the operator saw the deletion: one that was down for longer tries all the same.
+// cleanupTimeoutSeconds counts from when the operator observed the deletion, so that the cleanup runs even after the
+// operator was down for longer.
 func TestCleanupAfterALongAbsence(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
+	f := newGoopTestEnv(t, "a")
 	f.create(cleanup, func(s *v1alpha1.GoopSpec) { s.CleanupTimeoutSeconds = 60 })
 	f.runs("a/0")
 	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
@@ -318,11 +317,61 @@ func TestCleanupAfterALongAbsence(t *testing.T) {
 	f.Expect(f.gone()).To(BeTrue())
 }
 
-// The DaemonSets of a Goop with a cleanup are not deleted before it in the foreground: while the operator is down, where
-// work has begun would be forgotten with them.
-func TestRoundsOutlastAForegroundDeletion(t *testing.T) {
+// The Goop is deleted in the foreground while the operator is down. The garbage collector deletes the DaemonSets. Work on
+// b had begun after the last write of the record. The cleanup also runs there, even if no pods of the work exist.
+func TestForegroundDeletionWhileTheOperatorIsDown(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
+	for name, left := range map[string]bool{"its pods are ending": true, "nothing is left of it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newGoopTestEnv(t, "a", "b")
+			f.create(cleanup)
+			f.runs("a/0")
+			f.kubelet("b/0", isRunning)
+			f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
+			f.Expect(f.client.Delete(f.ctx, f.daemonSets()["job-0"])).To(Succeed())
+			if !left {
+				f.simulateDaemonSets()
+				f.Expect(f.podList()).To(BeEmpty())
+			}
+			f.use()
+			f.clock.SetTime(time.Now())
+			f.settle()
+			f.Expect(f.places()).To(Equal([]string{"a/cleanup", "b/cleanup"}))
+			f.recorded()
+			f.ends(0, "", "a/cleanup", "b/cleanup")
+			f.Expect(f.gone()).To(BeTrue())
+			f.Expect(f.recorded()).To(HaveExactElements("Normal CleanedUp cleanupCmd exited with 0 on all nodes where work ran: 2"))
+		})
+	}
+}
+
+// With a jobCount the cleanup does not run on nodes where the operator has deleted the work before it began.
+func TestCleanupRunsOnlyWhereWorkBegan(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a", "b", "c")
+	f.create(cleanup, workers(1))
+	place := f.places()[0]
+	f.runs(place)
+	f.delete()
+	f.Expect(f.places()).To(HaveExactElements(strings.Replace(place, "/0", "/cleanup", 1)))
+}
+
+// A user deletes the DaemonSet of the cleanup. No two copies of the cleanup run at the same time.
+func TestCleanupIsCreatedAfterThePodsOfAnother(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup)
-	f.Expect(f.daemonSets()["job-0"].OwnerReferences[0].BlockOwnerDeletion).To(BeNil())
+	f.runs("a/0", "b/0")
+	f.delete()
+	f.kubelet("a/cleanup", isRunning)
+	f.kubelet("b/cleanup", isOver(0, ""))
+	f.Expect(f.client.Delete(f.ctx, f.daemonSets()["job-cleanup"])).To(Succeed())
+	f.clock.Step(2 * writePace)
+	f.reconciles(3)
+	f.Expect(f.daemonSets()).To(BeEmpty())
+	f.settle()
+	f.Expect(f.pods).To(Equal(map[string]int{"a/0": 1, "b/0": 1, "a/cleanup": 2, "b/cleanup": 1}))
+	f.ends(0, "", "a/cleanup")
+	f.Expect(f.gone()).To(BeTrue())
 }

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -17,6 +19,16 @@ func setCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
 		condition.Message = before.Message
 	}
 	apimeta.SetStatusCondition(conditions, condition)
+}
+
+// observeGeneration says which generation those of the conditions speak of that are of these types. Those of other controllers
+// stay as they are.
+func observeGeneration(conditions []metav1.Condition, generation int64, types ...string) {
+	for i := range conditions {
+		if slices.Contains(types, conditions[i].Type) {
+			conditions[i].ObservedGeneration = generation
+		}
+	}
 }
 
 // conditionOf returns the condition of a type, or an empty one.

@@ -15,23 +15,23 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// TestCrashAtEveryRequest lives through two stories once undisturbed, once with every read failed the first time that
-// it is sent, and then for each write that the controller sends in it: once failed before it is sent, and once after
-// it took effect. The objects at the end are the same, and no work was begun more often.
+// TestCrashAtEveryRequest runs two stories once without errors, once with every read failed the first time that it is
+// sent, and then for each write of the controller: once failed before it is sent, and once after it took effect. The
+// objects at the end are always the same, and no work has begun more often.
 func TestCrashAtEveryRequest(t *testing.T) {
 	t.Parallel()
-	for name, story := range map[string]func(*field) storyEnd{"work": workStory, "cleanup": cleanupStoryOf} {
+	for name, story := range map[string]func(*goopTestEnv) storyEnd{"work": workStory, "cleanup": cleanupStoryOf} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			undisturbed, requests := live(t, story, crash{})
+			undisturbed, requests := runStory(t, story, crash{})
 			if len(requests) < 50 {
-				t.Fatalf("the story takes only %d requests: it does not test what it should", len(requests))
+				t.Fatalf("the story has only %d requests: it does not test what it should", len(requests))
 			}
 			t.Run("reads", func(t *testing.T) {
 				t.Parallel()
-				end, seen := live(t, story, crash{reads: true})
+				end, seen := runStory(t, story, crash{reads: true})
 				g := NewWithT(t)
-				g.Expect(len(seen)).To(BeNumerically(">", 2*len(requests)), "too few of them were made again")
+				g.Expect(len(seen)).To(BeNumerically(">", 2*len(requests)), "too few requests were repeated")
 				g.Expect(end).To(Equal(undisturbed))
 			})
 			crashes := 0
@@ -40,16 +40,16 @@ func TestCrashAtEveryRequest(t *testing.T) {
 					continue
 				}
 				for _, after := range []bool{false, true} {
-					// A sample, which is another one each time, shows most of it.
+					// A random sample covers most of it.
 					if testing.Short() && rand.IntN(4) > 0 {
 						continue
 					}
 					crashes++
 					t.Run(fmt.Sprintf("%d %s after=%t", n+1, what, after), func(t *testing.T) {
 						t.Parallel()
-						end, seen := live(t, story, crash{at: n + 1, after: after})
+						end, seen := runStory(t, story, crash{at: n + 1, after: after})
 						g := NewWithT(t)
-						g.Expect(seen[n]).To(Equal(what), "the crash came elsewhere")
+						g.Expect(seen[n]).To(Equal(what), "the crash was at another request")
 						g.Expect(end).To(Equal(undisturbed))
 					})
 				}
@@ -59,7 +59,7 @@ func TestCrashAtEveryRequest(t *testing.T) {
 	}
 }
 
-// storyEnd is all that a story leaves behind, without what differs from run to run.
+// storyEnd is everything that exists after a story, without what differs between runs.
 type storyEnd struct {
 	status     v1alpha1.GoopStatus
 	finished   map[plan.Place]bool
@@ -69,15 +69,15 @@ type storyEnd struct {
 	gone       bool
 }
 
-func live(t *testing.T, story func(*field) storyEnd, at crash) (storyEnd, []string) {
+func runStory(t *testing.T, story func(*goopTestEnv) storyEnd, at crash) (storyEnd, []string) {
 	t.Helper()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.requests.crash = at
 	end := story(f)
 	end.pods = f.pods
-	// Nodes have the name of the namespace in front.
+	// The names of nodes begin with the namespace.
 	end.status.Failures = nil
-	// Each run has ConfigMaps of its own.
+	// The uids of the ConfigMaps differ between runs.
 	for i := range end.status.RecordUIDs {
 		end.status.RecordUIDs[i] = "uid"
 	}
@@ -100,8 +100,8 @@ func live(t *testing.T, story func(*field) storyEnd, at crash) (storyEnd, []stri
 	return end, f.requests.seen
 }
 
-// workStory: a Goop runs, a node leaves, it is suspended and resumed, one worker fails, and the TTL passes.
-func workStory(f *field) storyEnd {
+// workStory: a Goop runs, a node leaves, the Goop is suspended and resumed, one worker fails, and the TTL expires.
+func workStory(f *goopTestEnv) storyEnd {
 	f.create(workers(3), ttl(60))
 	f.runs("a/0", "a/1", "b/0")
 	f.ends(0, "", "b/0")
@@ -122,8 +122,8 @@ func workStory(f *field) storyEnd {
 	return end
 }
 
-// cleanupStoryOf: a Goop without a jobCount runs, is deleted, and cleaned up after.
-func cleanupStoryOf(f *field) storyEnd {
+// cleanupStoryOf: a Goop without a jobCount runs, is deleted, and its nodes are cleaned up.
+func cleanupStoryOf(f *goopTestEnv) storyEnd {
 	f.create(cleanup)
 	f.runs("a/0", "b/0")
 	f.ends(0, "", "a/0")
@@ -135,7 +135,7 @@ func cleanupStoryOf(f *field) storyEnd {
 	return end
 }
 
-func (f *field) storyEnd() storyEnd {
+func (f *goopTestEnv) storyEnd() storyEnd {
 	end := storyEnd{status: f.goop().Status, finalizers: f.goop().Finalizers, finished: f.record().Finished, placed: map[string]plan.Round{}}
 	for name, daemonSet := range f.daemonSets() {
 		end.placed[name], _ = roundOf(0, daemonSet)

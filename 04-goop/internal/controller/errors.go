@@ -3,10 +3,10 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
@@ -14,9 +14,11 @@ import (
 // Errors of a reconciliation are of three classes:
 //
 //  1. rejected: the API server rejects a dependent, or an object that is not ours has its name. The same request fails
-//     until the spec or the cluster changes.
-//  2. stale: what was read is older than what the API server has. The next reconciliation reads again.
-//  3. transient: everything else, for instance a time-out, no connection, or an admission webhook that is down.
+//     until the spec or the cluster changes. It is retried at the pace of the rate limiter, but for reasons that an event
+//     ends: those that retried leaves out.
+//  2. stale: what was read is older than what the API server has. It is retried at the same pace, and reads again.
+//  3. transient: everything else, for instance a time-out, no connection, or an admission webhook that is down. It is
+//     retried at the same pace.
 //
 // Rejected and transient errors are reported in the status. A stale one is not: the status would be computed from
 // what is known to be out of date.
@@ -34,30 +36,68 @@ func (e *rejectedError) Error() string { return e.message }
 func (e *rejectedError) Unwrap() error { return e.cause }
 
 // errStale is an error of the second class. So is a Conflict of the API server.
-var errStale = errors.New("the cache is older than what the API server has")
+var errStale = errors.New("the cache is behind the API server")
 
-// nameConflict says that an object has the name of a dependent and is not owned by the Goop.
+// nameConflict says that an object has the name of a dependent, and not its owner.
 func nameConflict(dependent string) *rejectedError {
 	return &rejectedError{
 		reason:  v1alpha1.ReasonNameConflict,
-		message: dependent + " exists and is not owned by this Goop: it is left unchanged",
+		message: dependent + " exists and has another owner, or none: it is left unchanged",
+	}
+}
+
+// changedByAdmission says that what the API server has stored is not what was written: another try would change nothing.
+func changedByAdmission(field, dependent string) *rejectedError {
+	return &rejectedError{
+		reason:  v1alpha1.ReasonApplyFailed,
+		message: fmt.Sprintf("an admission policy or webhook changes %s of %s", field, dependent),
 	}
 }
 
 // classify tells rejected requests from those that may succeed when they are repeated. action says what was tried,
-// for instance "applying Service NAME".
+// and with which dependent: "changing KIND NAME", for instance.
 func classify(action string, err error) error {
-	switch apierrors.ReasonForError(err) {
-	case metav1.StatusReasonInvalid, metav1.StatusReasonForbidden, metav1.StatusReasonBadRequest, metav1.StatusReasonRequestEntityTooLarge:
+	switch {
+	case isTooLarge(err):
+		message := fmt.Sprintf("%s: %v: delete the object that it is created from, and create a smaller one", action, err)
+		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: message, cause: err}
+	case isRejection(err):
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: err.Error(), cause: err}
 	}
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-// isStale tells whether an error, or one of those that are joined in it, is of the second class.
+// denial is how the API server says that an admission webhook or a policy denied a request. Code and reason are of their
+// own choice, and a Conflict for instance would be taken for a stale cache.
+var denial = regexp.MustCompile(`admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request`)
+
+// isRejection reports whether the API server, or what it asks, has judged a request: the same one gets the same response.
+func isRejection(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || isDenied(err)
+}
+
+// isDenied reports whether an admission webhook or a policy denied a request.
+func isDenied(err error) bool {
+	return errors.As(err, new(apierrors.APIStatus)) && denial.MatchString(err.Error())
+}
+
+// isGone reports whether what was to be changed or deleted does not exist. A webhook that denies a request may say so too.
+func isGone(err error) bool { return apierrors.IsNotFound(err) && !isDenied(err) }
+
+// tooLarge is what etcd says of an object that is larger than it stores, and the API server's client of it. The API server
+// gives both as errors of its own, with code 500.
+var tooLarge = regexp.MustCompile(`etcdserver: request is too large|trying to send message larger than max`)
+
+// isTooLarge reports whether what was written is larger than the API server accepts, or than etcd stores.
+func isTooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || (errors.As(err, new(apierrors.APIStatus)) && tooLarge.MatchString(err.Error()))
+}
+
+// isStale reports whether an error, or one of those that are joined in it, is of the second class.
 func isStale(err error) bool {
 	for _, one := range split(err) {
-		if errors.Is(one, errStale) || apierrors.IsConflict(one) {
+		var rejected *rejectedError
+		if !errors.As(one, &rejected) && (errors.Is(one, errStale) || apierrors.IsConflict(one)) {
 			return true
 		}
 	}
@@ -93,7 +133,7 @@ func failureOf(err error) *failure {
 	return found
 }
 
-// without tells whether there are rejections of one reason in err, and returns what else there is.
+// without reports whether there are rejections of one reason in err, and returns what else there is.
 func without(err error, reason string) (found bool, rest error) {
 	var others []error
 	for _, one := range split(err) {
@@ -127,7 +167,7 @@ func split(err error) []error {
 // obstacle to be reported: the Goop is deleted next.
 var errNamespaceTerminating = errors.New("the namespace is being deleted")
 
-// isRejected tells whether an error is of the first class.
+// isRejected reports whether an error is of the first class.
 func isRejected(err error) bool {
 	var rejected *rejectedError
 	return errors.As(err, &rejected)

@@ -11,16 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// failing gives the test a reconciler whose creations and patches of DaemonSets fail as the function says.
-func (f *field) failing(fail func() error) {
+// failing replaces the reconciler by one whose creations and patches of DaemonSets fail with the function's error.
+func (f *goopTestEnv) failing(fail func() error) {
 	f.use()
-	f.reconciler.Client = interceptor.NewClient(f.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+	f.reconciler.Client = interceptor.NewClient(f.watching(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if _, ok := obj.(*appsv1.DaemonSet); ok {
 				return fail()
@@ -30,20 +31,20 @@ func (f *field) failing(fail func() error) {
 	})
 }
 
-// A fail-closed admission webhook is down. The status says so at the present generation, once and not for each retry, and
-// one Event; also while the Goop is being deleted.
+// An admission webhook with failurePolicy Fail is down. The status reports that for the current generation, once and not
+// for each retry, and so does one Event. This also holds while the Goop is being deleted.
 func TestTransientErrorIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, deleted := range map[string]bool{"alive": false, "being deleted": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newField(t, "a")
+			f := newGoopTestEnv(t, "a")
 			if deleted {
 				f.create(cleanup, func(s *v1alpha1.GoopSpec) { s.CleanupTimeoutSeconds = 3600 })
 				f.runs("a/0")
 				f.delete()
 				f.Expect(f.client.Delete(f.ctx, f.daemonSets()["job-cleanup"])).To(Succeed())
-				f.playDaemonSets()
+				f.simulateDaemonSets()
 			} else {
 				f.create(suspended)
 				goop := f.goop()
@@ -77,10 +78,10 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	}
 }
 
-// An admission policy adds a term to the affinity, each time. The operator cannot change that, and works on.
+// An admission policy adds a term to the affinity on every write. The operator cannot change that, and continues.
 func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	other := corev1.NodeSelectorRequirement{Key: "example.com/allowed", Operator: corev1.NodeSelectorOpDoesNotExist}
 	admit := func(daemonSet *appsv1.DaemonSet) {
 		affinity := daemonSet.Spec.Template.Spec.Affinity
@@ -93,14 +94,14 @@ func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
 		}
 	}
 	f.use()
-	f.reconciler.Client = interceptor.NewClient(f.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+	f.reconciler.Client = interceptor.NewClient(f.watching(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if daemonSet, ok := obj.(*appsv1.DaemonSet); ok {
 				admit(daemonSet)
 			}
 			return c.Create(ctx, obj, opts...)
 		},
-		// What the policy makes of the patch is what is there already.
+		// The result of the policy is the same as before.
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if _, ok := obj.(*appsv1.DaemonSet); ok {
 				return nil
@@ -110,7 +111,7 @@ func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
 	})
 	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace}, Spec: f.spec(workers(4), deadline(60))}
 	f.Expect(f.client.Create(f.ctx, goop)).To(Succeed())
-	f.passes(10)
+	f.reconciles(10)
 	f.Expect(f.daemonSets()).To(HaveLen(2), "both rounds")
 	f.expectCounts(4, 0, 0, 0)
 	result, err := f.reconcile()
@@ -118,10 +119,21 @@ func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
 	f.Expect(result.RequeueAfter).To(BeNumerically(">", 0), "the deadline")
 }
 
-// A leader is paused before its patch, and its successor goes on meanwhile: the late patch changes nothing.
+// A leader is paused before it deletes a DaemonSet, and the DaemonSet gets another owner meanwhile. It is not deleted.
+func TestLateDeletion(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.create()
+	stale := f.daemonSets()["job-0"]
+	f.orphan("job-0")
+	f.Expect(isStale(deleteDependent(f.ctx, f.reconciler.Client, stale))).To(BeTrue())
+	f.Expect(f.daemonSets()).To(HaveKey("job-0"))
+}
+
+// A leader is paused before a patch, and its successor continues meanwhile. The late patch changes nothing.
 func TestLatePatch(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(workers(1))
 	stale := f.daemonSets()["job-0"]
 	f.ends(0, "", "a/0")
@@ -130,16 +142,17 @@ func TestLatePatch(t *testing.T) {
 	f.Expect(f.client.Update(f.ctx, before)).To(Succeed())
 	round, _ := roundOf(0, stale)
 	round.Nodes = append(round.Nodes, f.node("b"))
-	_, err := f.reconciler.place(f.ctx, f.goop(), stale, round)
+	_, err := f.reconciler.place(f.ctx, f.goop(), stale, round, stale.Labels)
 	f.Expect(isStale(err)).To(BeTrue(), "%v", err)
 	f.settle()
 	f.Expect(f.places()).To(Equal([]string{"a/0"}))
 }
 
-// What has finished before the deadline is recorded before the end, though it is not the record's turn to be written.
+// Results from before the deadline are recorded before the end, even if the pace does not allow a write of the record
+// yet.
 func TestDeadlineRecordsFirst(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(workers(2), deadline(60))
 	f.ends(0, "", "a/0")
 	f.runs("b/0")
@@ -151,38 +164,39 @@ func TestDeadlineRecordsFirst(t *testing.T) {
 	f.expectCounts(2, 0, 2, 0)
 }
 
-// FailFast ends a Goop that is about to be suspended: it is over, and not Suspending for ever.
+// FailFast ends a Goop that is being suspended. It must not stay Suspending.
 func TestEndWhileSuspending(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(failFast, workers(2))
 	f.runs("a/0", "b/0")
 	goop := f.goop()
 	goop.Spec.Suspend = true
 	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
 	f.clock.Step(2 * writePace)
-	f.passes(5)
+	f.reconciles(5)
 	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	f.kubelet("a/0", isOver(3, ""))
 	f.clock.Step(2 * writePace)
-	f.passes(4)
+	f.reconciles(4)
 	f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)
 	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonFinished)
 }
 
-// How the cleanup went stays in the status while the release of the record fails: what it was known from may be gone.
+// The outcome of the cleanup stays in the status while the release of the record fails, because the objects that it was
+// computed from may no longer exist.
 func TestOutcomeStaysWhileTheReleaseFails(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
+	f := newGoopTestEnv(t, "a")
 	f.create(cleanup)
 	f.runs("a/0")
 	f.delete()
 	f.recorded()
 	f.kubelet("a/cleanup", isOver(0, ""))
-	f.passes(1)
+	f.reconciles(1)
 	f.expectNotRunning(v1alpha1.ReasonCleanedUp)
 	f.use()
-	f.reconciler.Client = interceptor.NewClient(f.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+	f.reconciler.Client = interceptor.NewClient(f.watching(), interceptor.Funcs{
 		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
 			return apierrors.NewInternalError(errors.New("no"))
 		},
@@ -197,4 +211,72 @@ func TestOutcomeStaysWhileTheReleaseFails(t *testing.T) {
 	f.settle()
 	f.Expect(f.gone()).To(BeTrue())
 	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Normal CleanedUp")))
+}
+
+// The API server rejects the pod template of all DaemonSets. The first rejection is reported, and the others are not
+// tried. They are retried one by one when the queue's growing back-off has expired.
+func TestRejectedForGood(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	attempts := 0
+	f.failing(func() error {
+		attempts++
+		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "daemonsets"}, "job-0", errors.New("no host paths here"))
+	})
+	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace}, Spec: f.spec(workers(8))}
+	f.Expect(f.client.Create(f.ctx, goop)).To(Succeed())
+	f.reconciles(4)
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonApplyFailed).Message).To(ContainSubstring("no host paths here"))
+	attempts = 0
+	_, err := f.reconcile()
+	f.Expect(isRejected(err)).To(BeTrue(), "the queue paces the retries: %v", err)
+	f.Expect(attempts).To(Equal(1))
+	f.use()
+	f.settle()
+	f.Expect(f.places()).To(HaveLen(8))
+}
+
+// The record cannot be written, and the deadline does not wait for it.
+func TestDeadlineDoesNotWaitForTheRecord(t *testing.T) {
+	t.Parallel()
+	for name, exitCode := range map[string]*int32{"nothing to be recorded": nil, "a result to be recorded": new(int32(0))} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newGoopTestEnv(t, "a", "b")
+			f.create(deadline(60))
+			f.runs("a/0", "b/0")
+			shard := f.shards()[0]
+			shard.Immutable = new(true)
+			f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
+			if exitCode != nil {
+				f.kubelet("a/0", isOver(*exitCode, ""))
+			}
+			f.clock.Step(time.Hour)
+			f.settle()
+			f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonDeadlineExceeded)
+			f.Expect(f.places()).NotTo(ContainElement("b/0"))
+		})
+	}
+}
+
+// A quota, or the namespace's Pod Security level, forbids the pods of the cleanup. The status reports that.
+func TestPodsOfTheCleanupAreNotCreated(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.create(cleanup)
+	f.runs("a/0")
+	f.delete()
+	f.removePod(f.pod("a/cleanup"))
+	f.recorded()
+	for range 4 {
+		_, err := f.reconcile()
+		f.Expect(err).NotTo(HaveOccurred())
+		f.clock.Step(podsPatience)
+	}
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonPodsNotCreated).Message).To(ContainSubstring("daemonset/job-cleanup"))
+	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Warning PodsNotCreated")))
+	f.settle()
+	f.expectNotRunning(v1alpha1.ReasonCleaningUp)
+	f.ends(0, "", "a/cleanup")
+	f.Expect(f.gone()).To(BeTrue())
 }

@@ -1,70 +1,87 @@
-// Package controller spreads the work of Goops over nodes: a DaemonSet for each round, and a record of what is finished.
+// Package controller spreads the work of Goops over nodes. It keeps one DaemonSet for each round, and a record of the
+// workers that have finished.
 //
-// Its files in the order of reading. A function calls functions of its own file and of later ones only:
+// The files are listed in reading order. A function calls only functions of its own file and of later ones:
 //
 //	goop_controller.go  Reconcile, step by step
 //	watches.go          what triggers a reconciliation, and what the cache holds
-//	observe.go          what one reconciliation reads, and the plan that it makes of it
-//	finalize.go         what happens before a Goop with a cleanupCmd goes
-//	rounds.go           the DaemonSets of the work
-//	record.go           what is recorded, and when
-//	shards.go           the ConfigMaps of the record: read, believed, released
-//	apply.go            how a dependent is written
+//	observe.go          what one reconciliation reads, and the plan that follows from it
+//	finalize.go         what happens before a Goop with a cleanupCmd is removed
+//	rounds.go           how the DaemonSets of the work are created, changed and deleted: by the plan, host access and the TTL
+//	record.go           what is recorded, and when; how the end of the work is written to the status
+//	shards.go           the ConfigMaps of the record: how they are read, trusted and released
+//	confirm.go          what is read again from the API server before an action
+//	apply.go            how a dependent is created, changed and deleted
 //	report.go           how the status and Events are written
-//	pace.go             how often record and status are written
+//	retries.go          when a failed write is retried
+//	pace.go             what is kept in memory only: when record and status were written, since when no worker exists, which work never began
 //	resources.go        spec and plan → desired dependents
 //	affinity.go         nodes ↔ the affinity of a DaemonSet
-//	outcome.go          what was observed → how the cleanup went
-//	status.go           what was observed → conditions
-//	observation.go      what one reconciliation observed
-//	pods.go             what pods say of themselves
-//	nodes.go            which nodes may be used
+//	outcome.go          observed state → which nodes are cleaned up, how much time is left, and how the cleanup ended
+//	status.go           observed state → conditions
+//	end.go              record → how the work ends
+//	state.go            the observed state of one reconciliation, where work may have begun, and when the next reconciliation is due
+//	pods.go             what the status of the pods means
+//	nodes.go            which nodes are eligible
 //	conditions.go       how a condition is set
-//	errors.go           the classes of errors
-//	messages.go         texts of conditions and Events
+//	errors.go           the classes of errors; which of them are retried is decided next to Reconcile
+//	messages.go         how texts are shortened and normalized
+//
+// Package internal/plan decides where each worker is placed, and package internal/record defines the text of the record.
 package controller
 
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// fieldOwner is the name under which the API server records the fields that this controller owns.
+// fieldOwner is the field manager of this controller.
 const fieldOwner = "goop-controller"
 
 // GoopReconciler spreads the work of Goops over nodes, and reports what it observes.
 type GoopReconciler struct {
 	client.Client
-	// apiReader reads past the cache.
+	// apiReader reads from the API server instead of the cache.
 	apiReader client.Reader
 	recorder  events.EventRecorder
 	clock     clock.PassiveClock
 
 	images Images
-	// allowHostAccess grants what Goops ask for in spec.host.
+	// allowHostAccess permits what Goops request in spec.host.
 	allowHostAccess bool
 
-	pace pace
+	pace    pace
+	retries *retries
+	// recordRetries are the retries of writes to the record, and endRetries those of writes that end work. Neither waits
+	// for the retry of another failed write: otherwise work that has ended could run again.
+	recordRetries, endRetries *retries
 }
 
-// NewGoopReconciler returns a reconciler that reads and writes through c, and through apiReader past the cache.
-// allowHostAccess grants what Goops ask for in spec.host.
+// NewGoopReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
+// allowHostAccess permits what Goops request in spec.host.
 func NewGoopReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock, images Images, allowHostAccess bool) *GoopReconciler {
-	return &GoopReconciler{Client: c, apiReader: apiReader, recorder: recorder, clock: clock, images: images, allowHostAccess: allowHostAccess}
+	return &GoopReconciler{
+		Client: holdingClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, images: images, allowHostAccess: allowHostAccess,
+		retries: newRetries(newRateLimiter(), retried), recordRetries: newRetries(newRateLimiter(), retried), endRetries: newRetries(newRateLimiter(), retried),
+	}
 }
 
-// Get is for what is read past the cache. Goops are patched for their finalizer only. The goops/finalizers are for
-// blockOwnerDeletion in an owner reference, which the admission plugin OwnerReferencesPermissionEnforcement allows to
-// no one else.
+// The verb get is for reads that bypass the cache. Goops are patched only to change their finalizers. The permission for
+// goops/finalizers is needed to set blockOwnerDeletion in an owner reference: the admission plugin
+// OwnerReferencesPermissionEnforcement checks it.
 //
 // +kubebuilder:rbac:groups=goop.example.com,resources=goops,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=goop.example.com,resources=goops/status,verbs=patch
@@ -75,35 +92,49 @@ func NewGoopReconciler(c client.Client, apiReader client.Reader, recorder events
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile compares the actual state of one Goop with its spec and corrects the first thing that differs: the change
-// itself triggers the next reconciliation. If nothing differs, it reports. It does the same whatever triggered it, and it
-// may be called at any time and any number of times.
+// Reconcile compares the actual state of one Goop with its spec and corrects the first difference. The write itself
+// triggers the next reconciliation. If there is no difference, Reconcile reports the status. It is level-based: its
+// result does not depend on what triggered it, and it may be called at any time and any number of times.
 func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	// 1. Fetch.
 	var goop v1alpha1.Goop
-	if err := r.Get(ctx, req.NamespacedName, &goop); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, err
-		}
+	err := r.Get(ctx, req.NamespacedName, &goop)
+	if apierrors.IsNotFound(err) {
 		r.pace.forget(req.NamespacedName)
+		for _, retries := range []*retries{r.retries, r.recordRetries, r.endRetries} {
+			retries.forget(req)
+		}
 		return ctrl.Result{}, r.releaseAbandoned(ctx, req.NamespacedName)
 	}
-	// Without our finalizer there is nothing to do: the garbage collector deletes what a deleted Goop owns.
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	// Without our finalizer there is nothing to clean up.
 	if !goop.DeletionTimestamp.IsZero() && !hasFinalizer(&goop) {
-		return ctrl.Result{}, nil
+		return r.endKept(ctx, req, &goop)
 	}
 
-	// 2. Observe.
+	// 2. Observe. This comes before the other steps because both the plan and the steps of a deletion depend on pods, nodes
+	// and record.
 	observed, err := r.observe(ctx, &goop)
 
-	// 3. Finalize if it is being deleted, else ensure the dependents.
+	// 3. Finalize if the Goop is being deleted, else ensure the dependents. Before that, release the records of earlier
+	// Goops of the same name, because their ConfigMaps have the names that this Goop needs.
 	changed := false
-	switch {
-	case err != nil:
-	case !goop.DeletionTimestamp.IsZero():
-		changed, err = r.finalize(ctx, observed)
-	default:
-		changed, err = r.ensureDependents(ctx, observed)
+	acting, stop := untilReport(ctx)
+	defer stop()
+	if err == nil {
+		err = r.retries.try(acting, req, &goop, observed.now, func(ctx context.Context) (err error) {
+			if err := r.releaseEarlier(ctx, observed); err != nil {
+				return err
+			}
+			if goop.DeletionTimestamp.IsZero() {
+				changed, err = r.ensureDependents(ctx, observed)
+			} else {
+				changed, err = r.finalize(ctx, observed)
+			}
+			return err
+		})
 	}
 	if (changed && err == nil) || isStale(err) {
 		return ctrl.Result{}, err
@@ -112,69 +143,92 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 
-	// 4. Report, also what failed.
+	// 4. Report, failures included.
 	observed.failure = failureOf(err)
 	if reportErr := r.report(ctx, observed); reportErr != nil {
+		announceUnreported(r.recorder, &goop, reportErr)
 		return ctrl.Result{}, errors.Join(err, reportErr)
 	}
 
-	// 5. Requeue for what no event will announce.
-	return requeue(observed, err)
+	// 5. Requeue for what no event will trigger.
+	return r.requeue(observed, err)
 }
 
-// ensureDependents takes step after step until one has changed something. The steps build on each other: after one that
-// failed there is no other.
+// endKept ends the work of a Goop that is being deleted and that a finalizer of another controller keeps, and reports
+// that. The garbage collector deletes the dependents only after the Goop. Until then the DaemonSet controller would
+// create pods that are evicted again. Foreground deletion and orphaning do not have this problem: there the garbage
+// collector acts before the Goop is removed.
+func (r *GoopReconciler) endKept(ctx context.Context, req ctrl.Request, goop *v1alpha1.Goop) (ctrl.Result, error) {
+	if controllerutil.ContainsFinalizer(goop, metav1.FinalizerDeleteDependents) || controllerutil.ContainsFinalizer(goop, metav1.FinalizerOrphanDependents) {
+		return ctrl.Result{}, nil
+	}
+	observed, err := r.observe(ctx, goop)
+	if err == nil {
+		err = r.retries.try(ctx, req, goop, observed.now, func(ctx context.Context) error { return r.deleteAll(ctx, observed) })
+	}
+	if isStale(err) {
+		return ctrl.Result{}, err
+	}
+	observed.failure = failureOf(err)
+	if !goop.Ended() {
+		err = errors.Join(err, r.report(ctx, observed))
+	}
+	return r.requeue(observed, err)
+}
+
+// deleteAll deletes the DaemonSets of the work and of the cleanup.
+func (r *GoopReconciler) deleteAll(ctx context.Context, observed *observation) error {
+	all := slices.Collect(maps.Values(observed.rounds))
+	if observed.cleanup != nil {
+		all = append(all, observed.cleanup)
+	}
+	for _, daemonSet := range all {
+		if isBeingDeleted(daemonSet) || !metav1.IsControlledBy(daemonSet, observed.goop) {
+			continue
+		}
+		if err := deleteDependent(ctx, r.Client, daemonSet); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensureDependents takes one step after another until one has changed something or has failed, because each step depends
+// on the steps before it. Two errors are kept until the end, so that work can be ended in spite of them: finalizerErr, if
+// the finalizer cannot be added, and recordErr, if the API server rejects the record of a Goop that is being suspended.
 func (r *GoopReconciler) ensureDependents(ctx context.Context, observed *observation) (bool, error) {
-	// 1. With a cleanup to come, the Goop may not go unnoticed.
-	if changed, err := r.ensureFinalizer(ctx, observed); changed || err != nil {
+	// 1. Work with host access that is no longer permitted ends.
+	if changed, err := r.endHostAccess(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	// 2. The start is recorded; a suspension ends it.
-	if changed, err := r.recordStart(ctx, observed); changed || err != nil {
+	// 2. A Goop with a cleanupCmd gets its finalizer before any work begins. If that fails and work has begun already (there
+	// is a record), steps 3 to 5 continue, but begin no more work.
+	changed, finalizerErr := r.ensureFinalizer(ctx, observed)
+	if changed || isStale(finalizerErr) || (finalizerErr != nil && len(observed.uids) == 0) {
+		return changed, finalizerErr
+	}
+	// 3. The results of workers are recorded.
+	changed, recordErr, err := r.recordAll(ctx, observed)
+	if changed || err != nil {
 		return changed, err
 	}
-	// 3. The record is known by its uids, before work is in it.
-	if changed, err := r.recordShards(ctx, observed); changed || err != nil {
-		return changed, err
-	}
-	// 4. What workers report is recorded.
-	if changed, err := r.recordWork(ctx, observed); changed || err != nil {
-		return changed, err
-	}
-	// 5. Complete or Failed, before anything is deleted.
-	if changed, err := r.finish(ctx, observed); changed || err != nil {
-		return changed, err
-	}
-	// 6. After the TTL nothing is left.
+	// 4. When the TTL has expired, the dependents are deleted.
 	if changed, err := r.deleteAfterTTL(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	// 7. The DaemonSets are as planned.
-	return r.ensureRounds(ctx, observed)
-}
-
-// ensureFinalizer adds the finalizer, before there is anything to clean up.
-func (r *GoopReconciler) ensureFinalizer(ctx context.Context, observed *observation) (bool, error) {
-	if len(observed.goop.Spec.CleanupCmd) == 0 || observed.stopping || hasFinalizer(observed.goop) {
-		return false, nil
+	// 5. The DaemonSets are brought in line with the plan.
+	if changed, err := r.ensureRounds(ctx, observed, finalizerErr == nil); changed || err != nil {
+		return changed, err
 	}
-	return true, r.setFinalizers(ctx, observed.goop, append(slices.Clip(observed.goop.Finalizers), v1alpha1.CleanupFinalizer))
-}
-
-// finish writes the end of the work, once it is known. What has finished until then is recorded first.
-func (r *GoopReconciler) finish(ctx context.Context, observed *observation) (bool, error) {
-	end, left := endOf(observed)
-	observed.requeueAfter(left)
-	switch {
-	case end == nil:
-		return false, nil
-	case len(observed.work.ended) > 0 && !ignoresResults(observed):
-		return true, r.writeRecord(ctx, observed)
+	if err := errors.Join(finalizerErr, recordErr); err != nil {
+		return false, err
 	}
-	return true, r.reportStatus(ctx, observed, endStatus(observed, *end))
+	// 6. For a Goop with a cleanupCmd, it is recorded that no more work will begin.
+	return r.recordEnd(ctx, observed)
 }
 
-// report writes the status if it changed, but not more often than the pace allows, except for the first.
+// report writes the status if it changed. The first write happens at once, and later ones no more often than the pace
+// allows.
 func (r *GoopReconciler) report(ctx context.Context, observed *observation) error {
 	r.checkPods(observed)
 	status := desiredStatus(observed)
@@ -187,6 +241,11 @@ func (r *GoopReconciler) report(ctx context.Context, observed *observation) erro
 		observed.requeueAfter(wait)
 		return nil
 	}
+	if becomesSuspended(observed.goop.Status, status) {
+		if err := r.confirmPods(ctx, observed); err != nil {
+			return err
+		}
+	}
 	if err := r.reportStatus(ctx, observed, status); err != nil {
 		return err
 	}
@@ -196,9 +255,10 @@ func (r *GoopReconciler) report(ctx context.Context, observed *observation) erro
 	return nil
 }
 
-// checkPods notes whether no pod is created for work that is to be done. No event will announce that.
+// checkPods notes since when pods are missing for work that has to be done. No event is sent for a pod that is not
+// created.
 func (r *GoopReconciler) checkPods(observed *observation) {
-	lacking := lacksPods(observed)
+	lacking := lacksPods(observed) || lacksCleanupPods(observed)
 	idle := r.pace.idles(observed.key(), lacking, observed.now)
 	observed.noPods = idle >= podsPatience
 	if lacking {
@@ -206,16 +266,20 @@ func (r *GoopReconciler) checkPods(observed *observation) {
 	}
 }
 
-// requeue decides when to try again. The deletion of an object that has a name of ours is an event, and host access is
-// granted by a restart; an edit of the record is an event too. All else that failed is retried at the queue's own pace.
-func requeue(observed *observation, err error) (ctrl.Result, error) {
-	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonHostAccessRefused, v1alpha1.ReasonRecordUnreadable} {
-		if found, others := without(err, reason); found {
-			err = others
-		}
-	}
-	if err != nil {
-		return ctrl.Result{}, err
+// requeue decides when to reconcile again. A failed request is retried at the pace of the queue's rate limiter. r.retries
+// keeps that pace even if an event triggers a reconciliation earlier.
+func (r *GoopReconciler) requeue(observed *observation, err error) (ctrl.Result, error) {
+	if again := retried(err); again != nil {
+		return ctrl.Result{}, again
 	}
 	return ctrl.Result{RequeueAfter: observed.requeue}, nil
+}
+
+// retried returns the part of an error that is retried. The rest waits for an event: the deletion of an object with the
+// same name, or an edit of the record. Host access changes only with a restart of the operator.
+func retried(err error) error {
+	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonHostAccessNotAllowed, v1alpha1.ReasonRecordUnreadable} {
+		_, err = without(err, reason)
+	}
+	return err
 }

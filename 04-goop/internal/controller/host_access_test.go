@@ -5,12 +5,14 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/record"
 )
 
-// Host access is for operators that were started with it. One that no longer is ends what it has begun.
+// Only an operator that was started with the flag permits host access. One without it ends work that an earlier one has
+// begun.
 func TestHostAccess(t *testing.T) {
 	t.Parallel()
 	for name, host := range map[string]v1alpha1.HostAccess{
@@ -18,12 +20,12 @@ func TestHostAccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newField(t, "a")
+			f := newGoopTestEnv(t, "a")
 			f.create(func(s *v1alpha1.GoopSpec) { s.Host = &host })
-			f.Expect(f.expectNotRunning(v1alpha1.ReasonHostAccessRefused).Message).To(ContainSubstring("--allow-host-access"))
+			f.Expect(f.expectNotRunning(v1alpha1.ReasonHostAccessNotAllowed).Message).To(ContainSubstring("--allow-host-access"))
 			f.Expect(f.daemonSets()).To(BeEmpty())
 			f.Expect(f.shards()).To(BeEmpty())
-			f.expectRest()
+			f.expectSteadyState()
 			f.reconciler.allowHostAccess = true
 			f.settle()
 			f.expectRunning(v1alpha1.ReasonWorking)
@@ -32,25 +34,54 @@ func TestHostAccess(t *testing.T) {
 			f.reconciler.allowHostAccess = false
 			f.settle()
 			f.Expect(f.places()).To(BeEmpty())
-			f.expectNotRunning(v1alpha1.ReasonHostAccessRefused)
+			f.expectNotRunning(v1alpha1.ReasonHostAccessNotAllowed)
 		})
 	}
-	f := newField(t, "a")
+	f := newGoopTestEnv(t, "a")
 	f.create(func(s *v1alpha1.GoopSpec) { s.Host = &v1alpha1.HostAccess{Root: v1alpha1.HostRootNone} })
 	f.expectRunning(v1alpha1.ReasonWorking)
+}
+
+// The operator is restarted without the flag, and the record cannot be read or written. No pod keeps its access, and no
+// node that joins gets a pod.
+func TestHostAccessEndsWithoutARecord(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*corev1.ConfigMap){
+		"unreadable": func(shard *corev1.ConfigMap) { shard.Data[record.Key] += "?\n" },
+		"immutable":  func(shard *corev1.ConfigMap) { shard.Immutable = new(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newGoopTestEnv(t, "a")
+			f.reconciler.allowHostAccess = true
+			f.create(cleanup, withHost)
+			f.runs("a/0")
+			shard := f.shards()[0]
+			spoil(&shard)
+			f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
+			f.kubelet("a/0", isOver(0, ""))
+			f.reconciler.allowHostAccess = false
+			f.join("b")
+			f.settle()
+			f.Expect(f.places()).To(BeEmpty())
+			f.clock.Step(time.Minute)
+			f.settle()
+			f.Expect(f.expectNotRunning(v1alpha1.ReasonHostAccessNotAllowed).Message).To(ContainSubstring("job-record-0"))
+		})
+	}
 }
 
 func withHost(s *v1alpha1.GoopSpec) {
 	s.Host = &v1alpha1.HostAccess{Root: v1alpha1.HostRootReadWrite, PID: true, Network: true}
 }
 
-// The cleanup has no more access to nodes than the work: not where a user made the record, with all that a record of
-// the operator's has, and not where the operator was restarted without the flag while the Goop was alive.
+// The cleanup has no more host access than the work: not if a user creates a complete copy of a record, and not if the
+// operator was restarted without the flag while the Goop existed.
 func TestHostAccessOfTheCleanup(t *testing.T) {
 	t.Parallel()
-	t.Run("a user makes the record", func(t *testing.T) {
+	t.Run("a user creates the record", func(t *testing.T) {
 		t.Parallel()
-		f := newField(t, "a")
+		f := newGoopTestEnv(t, "a")
 		f.create(cleanup, withHost)
 		goop := f.goop()
 		goop.Finalizers = []string{v1alpha1.CleanupFinalizer}
@@ -64,7 +95,7 @@ func TestHostAccessOfTheCleanup(t *testing.T) {
 	})
 	t.Run("the flag is withdrawn while it runs", func(t *testing.T) {
 		t.Parallel()
-		f := newField(t, "a", "b")
+		f := newGoopTestEnv(t, "a", "b")
 		f.reconciler.allowHostAccess = true
 		f.create(cleanup, withHost)
 		f.runs("a/0", "b/0")
@@ -72,12 +103,12 @@ func TestHostAccessOfTheCleanup(t *testing.T) {
 		f.recorded()
 		f.reconciler.allowHostAccess = false
 		f.settle()
-		f.Expect(f.places()).To(BeEmpty(), "a pod that is kept for its log would be made again if it is evicted")
+		f.Expect(f.places()).To(BeEmpty(), "a pod that is kept for its log would be created again if it is evicted")
 		f.recorded()
 		f.delete()
 		f.Expect(f.places()).To(BeEmpty())
 		f.Expect(f.daemonSets()).NotTo(HaveKey("job-cleanup"))
-		f.Expect(f.gone()).To(BeFalse(), "the flag may come back")
+		f.Expect(f.gone()).To(BeFalse(), "the flag may be set again")
 		f.clock.Step(300 * time.Second)
 		f.settle()
 		f.Expect(f.gone()).To(BeTrue())
@@ -85,7 +116,7 @@ func TestHostAccessOfTheCleanup(t *testing.T) {
 	})
 	t.Run("the flag is withdrawn during the cleanup", func(t *testing.T) {
 		t.Parallel()
-		f := newField(t, "a")
+		f := newGoopTestEnv(t, "a")
 		f.reconciler.allowHostAccess = true
 		f.create(cleanup, withHost)
 		f.runs("a/0")
@@ -99,4 +130,23 @@ func TestHostAccessOfTheCleanup(t *testing.T) {
 		f.ends(0, "", "a/cleanup")
 		f.Expect(f.gone()).To(BeTrue())
 	})
+}
+
+// The flag is withdrawn, and the record of a Goop that is being deleted cannot be written: no pod keeps its access until the
+// time for the cleanup is over.
+func TestHostAccessEndsWithoutARecordOfADeletion(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a", "b")
+	f.reconciler.allowHostAccess = true
+	f.create(cleanup, withHost)
+	f.runs("a/0")
+	f.kubelet("b/0", isRunning)
+	f.reconciler.allowHostAccess = false
+	f.rejectingRecords()
+	f.delete()
+	f.Expect(f.places()).To(BeEmpty())
+	f.clock.Step(2 * writePace)
+	f.reconciles(1)
+	f.Expect(f.goop().Finalizers).To(ContainElement(v1alpha1.CleanupFinalizer))
+	f.expectNotRunning(v1alpha1.ReasonApplyFailed)
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // Without a jobCount there is one DaemonSet, which needs no list of nodes.
 func TestOneWorkerOnEachNode(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b", "c")
+	f := newGoopTestEnv(t, "a", "b", "c")
 	f.create()
 	f.expectRunning(v1alpha1.ReasonWorking)
 	f.expectCounts(3, 0, 0, 0)
@@ -37,17 +38,17 @@ func TestOneWorkerOnEachNode(t *testing.T) {
 	f.Expect(status.CompletionTime.Time).To(BeTemporally(">", start.Time))
 	f.Expect(status.StartTime).To(Equal(start))
 	f.Expect(f.recorded()).To(Equal([]string{
-		"Normal Working workers are at work, or are about to be", "Normal Succeeded every worker has ended with 0",
+		"Normal Working workers are running, or are about to start", "Normal Succeeded every worker exited with 0",
 	}))
 	f.Expect(f.places()).To(HaveLen(3), "the logs stay")
 	f.join("d")
 	f.settle()
-	f.Expect(f.places()).To(HaveLen(3), "a node that comes after the end has no work")
-	f.expectRest()
+	f.Expect(f.places()).To(HaveLen(3), "a node that joins after the end has no work")
+	f.expectSteadyState()
 	f.Expect(f.pods).To(Equal(map[string]int{"a/0": 1, "b/0": 1, "c/0": 1}))
 }
 
-// With a jobCount work is spread over the nodes as evenly as can be: one DaemonSet for each round.
+// With a jobCount work is spread over the nodes as evenly as possible, with one DaemonSet for each round.
 func TestJobCount(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -61,18 +62,18 @@ func TestJobCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newField(t, "a", "b", "c")
+			f := newGoopTestEnv(t, "a", "b", "c")
 			f.create(workers(test.count))
 			f.Expect(f.places()).To(Equal(test.places))
 			f.expectCounts(test.count, 0, 0, 0)
-			f.expectRest()
+			f.expectSteadyState()
 			f.runs(test.places...)
 			f.expectCounts(test.count, test.count, 0, 0)
 			f.ends(0, "", test.places...)
 			f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 			f.expectCounts(test.count, 0, test.count, 0)
 			f.Expect(f.places()).To(Equal(test.places))
-			f.expectRest()
+			f.expectSteadyState()
 			for place, times := range f.pods {
 				f.Expect(times).To(Equal(1), place)
 			}
@@ -80,10 +81,10 @@ func TestJobCount(t *testing.T) {
 	}
 }
 
-// Continue lets the others finish; the first failures are told of, with their output.
+// With Continue the other workers finish. The status lists the first failures with their output.
 func TestWorkersThatFail(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b", "c")
+	f := newGoopTestEnv(t, "a", "b", "c")
 	f.create()
 	f.ends(3, "disk is full", "b/0")
 	f.expectRunning(v1alpha1.ReasonWorking)
@@ -96,27 +97,27 @@ func TestWorkersThatFail(t *testing.T) {
 	f.expectCounts(3, 0, 1, 2)
 	f.Expect(*f.goop().Status.ExitCode).To(Equal(int32(127)), "the highest")
 	f.Expect(f.places()).To(HaveLen(3), "the logs stay")
-	f.expectRest()
+	f.expectSteadyState()
 }
 
-// FailFast ends the others, and keeps the log of the one that failed.
+// FailFast ends the other workers, and keeps the log of the failed one.
 func TestFailFast(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(failFast, workers(4))
 	f.runs("a/0", "a/1", "b/0", "b/1")
 	f.ends(3, "no", "b/0")
 	f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)
 	f.Expect(f.places()).To(Equal([]string{"b/0"}))
 	f.expectCounts(4, 0, 0, 1)
-	f.expectRest()
-	f.Expect(f.pods).To(HaveLen(4), "nothing was begun after it")
+	f.expectSteadyState()
+	f.Expect(f.pods).To(HaveLen(4), "no work began after it")
 }
 
-// A worker that ends well and leaves no record that can be read is not taken for one that succeeded.
+// A worker that ends with 0 without a valid record does not count as succeeded.
 func TestWorkerWithoutARecord(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
+	f := newGoopTestEnv(t, "a")
 	f.create()
 	f.kubelet("a/0", isOver(0, ""))
 	pod := f.pod("a/0")
@@ -125,7 +126,7 @@ func TestWorkerWithoutARecord(t *testing.T) {
 	f.settle()
 	f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)
 	f.Expect(f.goop().Status.Failures[0].ExitCode).To(Equal(int32(exitCodeUnknown)))
-	f.Expect(f.goop().Status.Failures[0].Output).To(ContainSubstring("is no worker's record"))
+	f.Expect(f.goop().Status.Failures[0].Output).To(ContainSubstring("is not a worker's record"))
 }
 
 func TestDeadline(t *testing.T) {
@@ -133,7 +134,7 @@ func TestDeadline(t *testing.T) {
 	for name, work := range map[string]func(*v1alpha1.GoopSpec){"with a jobCount": workers(2), "everywhere": func(*v1alpha1.GoopSpec) {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newField(t, "a", "b")
+			f := newGoopTestEnv(t, "a", "b")
 			f.create(work, deadline(60))
 			f.runs("a/0", "b/0")
 			f.ends(0, "", "a/0")
@@ -146,17 +147,51 @@ func TestDeadline(t *testing.T) {
 			f.clock.Step(5 * time.Second)
 			f.settle()
 			f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonDeadlineExceeded)
-			f.Expect(f.places()).To(Equal([]string{"a/0"}), "the log of what has finished stays")
+			f.Expect(f.places()).To(Equal([]string{"a/0"}), "the log of the finished worker stays")
 			f.expectCounts(2, 0, 1, 0)
-			f.expectRest()
+			f.expectSteadyState()
 		})
 	}
 }
 
-// The TTL takes the workers away, and the record; the Goop stays, and nothing is done again.
+// A worker has failed, and the deadline was exceeded, before the operator observed either. Results until then count. So
+// the work ends with the failure, whenever the operator crashes meanwhile. A failure after the end changes nothing.
+func TestFailFastAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	for n := range 8 {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprint("request ", n+1, after), func(t *testing.T) {
+				t.Parallel()
+				f := newGoopTestEnv(t, "a", "b")
+				f.create(failFast, deadline(60), cleanup)
+				f.runs("a/0", "b/0")
+				f.kubelet("a/0", isOver(3, ""))
+				f.clock.Step(time.Hour)
+				f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
+				f.requests.crash = crash{at: len(f.requests.seen) + n + 1, after: after}
+				f.settle()
+				f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)
+				f.expectCounts(2, 0, 0, 1)
+				f.Expect(f.places()).To(Equal([]string{"a/0"}))
+			})
+		}
+	}
+	f := newGoopTestEnv(t, "a", "b")
+	f.create(failFast, deadline(60))
+	f.runs("a/0", "b/0")
+	f.clock.Step(time.Hour)
+	for !f.goop().Ended() {
+		f.reconciles(1)
+	}
+	f.ends(3, "", "a/0")
+	f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonDeadlineExceeded)
+	f.expectCounts(2, 0, 0, 0)
+}
+
+// After the TTL the workers and the record are deleted. The Goop stays, and no work runs again.
 func TestTTL(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	f.create(workers(3), ttl(60))
 	f.ends(0, "", "a/0", "a/1", "b/0")
 	status := f.goop().Status
@@ -171,14 +206,14 @@ func TestTTL(t *testing.T) {
 	f.Expect(f.places()).To(BeEmpty())
 	f.Expect(f.goop().Status).To(Equal(status), "the counts stay")
 	f.join("c")
-	f.expectRest()
+	f.expectSteadyState()
 	f.Expect(f.daemonSets()).To(BeEmpty())
 }
 
-// A TTL that is set when the work is over counts from its end.
+// A TTL that is set after the end of the work counts from the end.
 func TestTTLThatComesLater(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
+	f := newGoopTestEnv(t, "a")
 	f.create()
 	f.ends(0, "", "a/0")
 	f.clock.Step(time.Hour)
@@ -188,16 +223,16 @@ func TestTTLThatComesLater(t *testing.T) {
 	f.Expect(f.daemonSets()).To(BeEmpty())
 }
 
-// The end is a latch: the cache may be as far behind as it likes, work that has ended is not done again.
+// The end is a latch: even with a stale cache, ended work does not run again.
 func TestEndIsReadPastTheCache(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a")
+	f := newGoopTestEnv(t, "a")
 	f.create(workers(1))
 	before := f.goop()
 	f.ends(0, "", "a/0")
 	f.change(ttl(0))
 	f.Expect(f.daemonSets()).To(BeEmpty())
-	f.freeze(before)
+	f.freezeCache(before)
 	_, err := f.reconcile()
 	f.Expect(isStale(err)).To(BeTrue(), "%v", err)
 	f.Expect(f.daemonSets()).To(BeEmpty())

@@ -32,9 +32,9 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// manage runs the controller with its watches and its cache, under a user who may do what config/rbac says and no
-// more, until stop is called.
-func (f *field) manage(t *testing.T) (user string, stop func()) {
+// manage runs the controller with its watches and its cache until stop is called. Its user has only the permissions of
+// config/rbac.
+func (f *goopTestEnv) manage(t *testing.T) (user string, stop func()) {
 	t.Helper()
 	user = fmt.Sprintf("operator-of-%s-%d", f.namespace, time.Now().UnixNano())
 	f.clock.SetTime(time.Now())
@@ -81,8 +81,8 @@ func (f *field) manage(t *testing.T) (user string, stop func()) {
 	return user, stop
 }
 
-// writes counts, by kind, what a user has sent, from the API server's own audit log. Reads are not in it.
-func (f *field) writes(t *testing.T, user string) map[string]int {
+// writes counts the writes of a user by kind, from the API server's audit log, which has no reads.
+func (f *goopTestEnv) writes(t *testing.T, user string) map[string]int {
 	t.Helper()
 	log, err := os.Open(apiServer(t).auditLog)
 	f.Expect(err).NotTo(HaveOccurred())
@@ -101,39 +101,39 @@ func (f *field) writes(t *testing.T, user string) map[string]int {
 	return counts
 }
 
-// submit creates the Goop, and waits for its DaemonSets.
-func (f *field) submit(daemonSets int, change ...func(*v1alpha1.GoopSpec)) {
+// submit creates the Goop, and waits until its DaemonSets exist.
+func (f *goopTestEnv) submit(daemonSets int, change ...func(*v1alpha1.GoopSpec)) {
 	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace}, Spec: f.spec(change...)}
 	f.Expect(f.client.Create(f.ctx, goop)).To(Succeed())
 	f.Eventually(f.daemonSets, watchTimeout).Should(HaveLen(daemonSets))
 }
 
-// says waits for a condition of the Goop to have a reason.
-func (f *field) says(kind, reason string) {
+// waitForReason waits until a condition of the Goop has a reason.
+func (f *goopTestEnv) waitForReason(kind, reason string) {
 	f.Eventually(func() string { return conditionOf(f.goop().Status.Conditions, kind).Reason }, watchTimeout).Should(Equal(reason), kind)
 }
 
-// From its creation to its end a Goop costs its DaemonSets, four writes, two Events, and one write a second at most,
-// however many pods report. At rest it costs nothing, nor after a restart of the operator. The TTL of 0 and the
-// deletion need no other wake-up.
+// For a Goop, from its creation to its end, the operator writes its DaemonSets, sends two Events, makes four more writes,
+// and besides at most one write a second, however many pods report. In steady state and after a restart it writes
+// nothing. A TTL of 0 and the deletion trigger no further reconciliations.
 func TestWriteBudget(t *testing.T) {
 	t.Parallel()
 	nodes := make([]string, 12)
 	for i := range nodes {
 		nodes[i] = fmt.Sprintf("n%02d", i)
 	}
-	f := newField(t, nodes...)
+	f := newGoopTestEnv(t, nodes...)
 	user, stop := f.manage(t)
 	start := time.Now()
 	f.submit(2, workers(24))
-	f.playDaemonSets()
+	f.simulateDaemonSets()
 	for _, place := range f.places() {
 		f.kubelet(place, isRunning)
 	}
 	for _, place := range f.places() {
 		f.kubelet(place, isOver(0, "done"))
 	}
-	f.says(v1alpha1.ConditionComplete, v1alpha1.ReasonSucceeded)
+	f.waitForReason(v1alpha1.ConditionComplete, v1alpha1.ReasonSucceeded)
 	seconds := int(time.Since(start).Seconds()) + 1
 
 	f.Eventually(func() map[string]int { return f.writes(t, user) }, watchTimeout).Should(HaveKeyWithValue("create events/", 2))
@@ -146,7 +146,7 @@ func TestWriteBudget(t *testing.T) {
 	f.Expect(writes).To(HaveKeyWithValue("create daemonsets/", 2))
 	f.Expect(writes).NotTo(HaveKey("patch daemonsets/"))
 	t.Logf("%d writes in %d s: %v", total, seconds, writes)
-	f.Consistently(func() map[string]int { return f.writes(t, user) }, 3*time.Second, 200*time.Millisecond).Should(Equal(writes), "at rest")
+	f.Consistently(func() map[string]int { return f.writes(t, user) }, 3*time.Second, 200*time.Millisecond).Should(Equal(writes), "in steady state")
 
 	stop()
 	user, _ = f.manage(t)
@@ -158,41 +158,41 @@ func TestWriteBudget(t *testing.T) {
 	f.Eventually(f.shards, watchTimeout).Should(BeEmpty())
 }
 
-// Everything that the operator does, under its own role: what the role lacks fails here. And each thing that the role
-// allows to be written is done here: what it has too much is told.
-func TestRoleIsWhatIsUsed(t *testing.T) {
+// The test does everything that the operator does, with the operator's own role. A missing permission makes it fail, and
+// so does a permission to write that is not used.
+func TestRoleIsLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	f := newField(t, "a", "b")
+	f := newGoopTestEnv(t, "a", "b")
 	user, _ := f.manage(t)
 	f.submit(1, cleanup)
-	f.playDaemonSets()
+	f.simulateDaemonSets()
 	f.kubelet("a/0", isRunning)
 	f.Eventually(func() map[string]bool { return f.record().Begun }, watchTimeout).Should(HaveKey(f.node("a")))
 	f.kubelet("a/0", isOver(0, ""))
-	f.says(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
+	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
 	f.Eventually(func() int32 { return f.goop().Status.Succeeded }, watchTimeout).Should(Equal(int32(1)))
 	f.leaveQuietly("b")
-	f.says(v1alpha1.ConditionComplete, v1alpha1.ReasonSucceeded)
+	f.waitForReason(v1alpha1.ConditionComplete, v1alpha1.ReasonSucceeded)
 	f.Eventually(func() bool { return f.daemonSets()["job-0"].Spec.Template.Spec.Affinity != nil }, watchTimeout).Should(BeTrue())
 	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
 	f.Eventually(func() map[string]*appsv1.DaemonSet {
-		f.playDaemonSets()
+		f.simulateDaemonSets()
 		return f.daemonSets()
 	}, watchTimeout).Should(HaveKey("job-cleanup"))
-	f.playDaemonSets()
+	f.simulateDaemonSets()
 	f.kubelet("a/cleanup", isOver(0, ""))
 	f.Eventually(f.gone, watchTimeout).Should(BeTrue())
-	f.Expect(f.client.Delete(f.ctx, f.daemonSets()["job-cleanup"])).To(Succeed())
+	f.Expect(f.daemonSets()).To(BeEmpty())
 	for _, shard := range f.shards() {
 		f.Expect(f.client.Delete(f.ctx, &shard)).To(Succeed())
 	}
 
-	// A record goes after the TTL only.
+	// Only after the TTL is a record deleted.
 	f.Eventually(func() error {
 		return f.client.Create(f.ctx, &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace}, Spec: f.spec(ttl(0))})
 	}, watchTimeout).Should(Succeed())
 	f.Eventually(f.daemonSets, watchTimeout).Should(HaveKey("job-0"))
-	f.playDaemonSets()
+	f.simulateDaemonSets()
 	f.kubelet("a/0", isOver(0, ""))
 	f.Eventually(f.shards, watchTimeout).Should(BeEmpty())
 
@@ -203,9 +203,9 @@ func TestRoleIsWhatIsUsed(t *testing.T) {
 	f.Expect(used).To(Equal(allowedWrites(f)))
 }
 
-// allowedWrites are the writes that config/rbac allows, but for what is derived: goops/finalizers is asked for by
-// blockOwnerDeletion, and a second Event of a kind is a patch.
-func allowedWrites(f *field) map[string]bool {
+// allowedWrites are the writes that config/rbac permits, except derived permissions: goops/finalizers is needed for
+// blockOwnerDeletion, and a repeated Event is a patch.
+func allowedWrites(f *goopTestEnv) map[string]bool {
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
 	f.Expect(err).NotTo(HaveOccurred())
 	var role rbacv1.ClusterRole
@@ -225,27 +225,68 @@ func allowedWrites(f *field) map[string]bool {
 	return allowed
 }
 
-// leaveQuietly takes a node and its pods away, and leaves the rest to the manager.
-func (f *field) leaveQuietly(short string) {
+// leaveQuietly deletes a node and its pods, and leaves everything else to the manager.
+func (f *goopTestEnv) leaveQuietly(short string) {
 	f.Expect(f.client.Delete(f.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.node(short)}})).To(Succeed())
-	f.playDaemonSets()
+	f.simulateDaemonSets()
 }
 
-// Nothing but the event itself wakes the operator: a node joins, a foreign object goes.
-func TestWakeUps(t *testing.T) {
+// A reconciliation is triggered only by the event itself: a node joins, or an object that is not owned by the Goop is
+// deleted.
+func TestEventsTriggerReconciliations(t *testing.T) {
 	t.Parallel()
-	f := newField(t)
-	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job-record-0", Namespace: f.namespace}}
-	f.Expect(f.client.Create(f.ctx, foreign)).To(Succeed())
+	f := newGoopTestEnv(t)
+	notOwned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job-record-0", Namespace: f.namespace}}
+	f.Expect(f.client.Create(f.ctx, notOwned)).To(Succeed())
 	f.manage(t)
 	f.submit(0, workers(1))
-	f.says(v1alpha1.ConditionRunning, v1alpha1.ReasonNameConflict)
-	f.Expect(f.client.Delete(f.ctx, foreign)).To(Succeed())
-	f.says(v1alpha1.ConditionRunning, v1alpha1.ReasonNoEligibleNodes)
+	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonNameConflict)
+	f.Expect(f.client.Delete(f.ctx, notOwned)).To(Succeed())
+	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonNoEligibleNodes)
 	f.join("a")
-	f.says(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
+	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
 	f.Eventually(f.daemonSets, watchTimeout).Should(HaveLen(1))
-	f.playDaemonSets()
+	f.simulateDaemonSets()
 	f.kubelet("a/0", isRunning)
 	f.Eventually(func() int32 { return f.goop().Status.Running }, watchTimeout).Should(Equal(int32(1)))
+}
+
+// No pod exists when the Goop is suspended. That the DaemonSet controller has observed the suspension is the only event.
+func TestObservedSuspensionTriggersAReconciliation(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.manage(t)
+	f.submit(1)
+	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
+	f.suspend()
+	f.waitForReason(v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspending)
+	f.waitForSteadyState()
+	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
+	f.observeDaemonSets(f.daemonSets())
+	f.waitForReason(v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspended)
+}
+
+// waitForSteadyState waits until all events of the operator's own writes have arrived.
+func (f *goopTestEnv) waitForSteadyState() {
+	f.Consistently(f.goop, 2*time.Second).Should(HaveField("ResourceVersion", f.goop().ResourceVersion))
+}
+
+// Another client removes the owner of the DaemonSet, and adds it again. The change of the owner references is the only
+// event.
+func TestChangedOwnersTriggerReconciliations(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.manage(t)
+	f.submit(1)
+	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
+	f.waitForSteadyState()
+	daemonSet := f.daemonSets()["job-0"]
+	ours := daemonSet.OwnerReferences
+	daemonSet.OwnerReferences = nil
+	f.Expect(f.client.Update(f.ctx, daemonSet)).To(Succeed())
+	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonNameConflict)
+	f.waitForSteadyState()
+	daemonSet.OwnerReferences = ours
+	f.Expect(f.client.Update(f.ctx, daemonSet)).To(Succeed())
+	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
 }

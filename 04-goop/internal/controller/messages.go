@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// maxConditionMessage bounds the message of a condition, in bytes. The API server accepts 32,768, but a status is read
-	// and written as a whole. The end of a container's output, of which the kubelet keeps 4,096, has room in it.
-	maxConditionMessage = 8192
+	// maxConditionMessage bounds the message of a condition, in bytes: setCondition shortens it. The API server accepts
+	// 32,768, but a status is read and written as a whole: with all its failures it stays below 64 KiB.
+	maxConditionMessage = 2048
 
 	// maxEventNote is the most that the API server accepts as the text of an Event, in bytes
 	// (k8s.io/kubernetes/pkg/apis/core/validation/events.go). An Event with more is lost.

@@ -10,8 +10,8 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// What a node is to a Goop, as the DaemonSet controller would have it.
-func TestStandingOfANode(t *testing.T) {
+// The eligibility of nodes follows the rules of the DaemonSet controller.
+func TestEligibilityOfANode(t *testing.T) {
 	t.Parallel()
 	const noSchedule, noExecute = corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute
 	taint := func(key string, effect corev1.TaintEffect) []corev1.Taint {
@@ -55,12 +55,12 @@ func TestStandingOfANode(t *testing.T) {
 	}
 }
 
-// Where no worker may come, one that is at work keeps its node.
+// A worker may stay on a node where no new worker may start.
 func TestEligibleNodes(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	all := nodes{in: []string{"c", "a"}, stay: map[string]bool{"b": true, "d": true}}
 	g.Expect(all.eligible(nil)).To(Equal([]string{"a", "c"}))
 	g.Expect(all.eligible(map[string]bool{"b": true, "e": true})).To(Equal([]string{"a", "b", "c"}))
-	g.Expect(all.in).To(Equal([]string{"c", "a"}), "what was seen stays as it is")
+	g.Expect(all.in).To(Equal([]string{"c", "a"}), "the observation is not changed")
 }

@@ -3,11 +3,13 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,8 +17,9 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// observe reads all that a reconciliation depends on from the cache, and makes the plan. The observation that comes with
-// an error holds what was read before it.
+// observe reads everything that a reconciliation depends on, and computes the plan. It writes nothing. It bypasses the
+// cache only for shards of the record that the cache lacks. If it returns an error, the observation holds what was read
+// before the error.
 func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*observation, error) {
 	observed := newObservation(goop, r.clock.Now())
 	observed.hostRejected = asksForHost(goop) && !r.allowHostAccess
@@ -36,11 +39,12 @@ func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*obs
 	}
 	observed.eligible = observed.nodes.eligible(observed.work.atWork)
 	observed.plan, observed.unplanned = plan.For(planInput(observed))
+	observed.mayCreatePods = goop.Spec.Suspend && mayCreatePods(observed)
 	observed.complete = true
 	return observed, nil
 }
 
-// observeDaemonSets finds the DaemonSets of the Goop.
+// observeDaemonSets finds the DaemonSets of the Goop by owner and name.
 func (r *GoopReconciler) observeDaemonSets(ctx context.Context, observed *observation) error {
 	goop := observed.goop
 	var list appsv1.DaemonSetList
@@ -50,30 +54,33 @@ func (r *GoopReconciler) observeDaemonSets(ctx context.Context, observed *observ
 	}
 	for i := range list.Items {
 		daemonSet := &list.Items[i]
-		owned := metav1.IsControlledBy(daemonSet, goop)
-		if owned && daemonSet.Name == cleanupName(goop.Name) {
+		if !metav1.IsControlledBy(daemonSet, goop) && !isOrphanOf(goop, daemonSet) {
+			continue
+		}
+		if daemonSet.Name == cleanupName(goop.Name) {
 			observed.cleanup = daemonSet
 			observed.cleanupRound, _ = roundOf(0, daemonSet)
 			continue
 		}
-		number, err := strconv.Atoi(daemonSet.Labels[v1alpha1.LabelRound])
-		if err != nil || daemonSet.Name != roundName(goop.Name, number) || (!owned && !isOrphanOf(goop, daemonSet)) {
+		number, ok := roundNumber(goop.Name, daemonSet.Name)
+		if !ok {
 			continue
 		}
 		round, ours := roundOf(number, daemonSet)
-		observed.rounds[number], observed.placed[number], observed.edited[number] = daemonSet, round, !ours
+		labelled := labels.SelectorFromSet(roundLabels(goop, number)).Matches(labels.Set(daemonSet.Labels))
+		observed.rounds[number], observed.placed[number], observed.edited[number] = daemonSet, round, !ours || !labelled
 	}
 	return nil
 }
 
-// isOrphanOf tells whether the garbage collector has removed the Goop from the owners of a DaemonSet, because a user
-// deletes the Goop with --cascade=orphan. The work ends all the same: the cleanup waits for that.
+// isOrphanOf reports whether the garbage collector has orphaned a DaemonSet because a user deleted the Goop with
+// --cascade=orphan. The operator still ends its work, because the cleanup has to wait for that, and later deletes the
+// DaemonSet of the cleanup.
 func isOrphanOf(goop *v1alpha1.Goop, daemonSet *appsv1.DaemonSet) bool {
-	return !goop.DeletionTimestamp.IsZero() && metav1.GetControllerOf(daemonSet) == nil &&
-		daemonSet.Labels[labelManagedBy] == managedBy && !daemonSet.CreationTimestamp.Before(&goop.CreationTimestamp)
+	return !goop.DeletionTimestamp.IsZero() && metav1.GetControllerOf(daemonSet) == nil && isMadeFor(goop, daemonSet)
 }
 
-// observePods sums up what the pods of the work, and those of the cleanup, say of themselves.
+// observePods summarizes the pods of the work, and those of the cleanup.
 func (r *GoopReconciler) observePods(ctx context.Context, observed *observation) error {
 	goop := observed.goop
 	var pods corev1.PodList
@@ -82,47 +89,65 @@ func (r *GoopReconciler) observePods(ctx context.Context, observed *observation)
 		return fmt.Errorf("listing Pods of Goop %s: %w", goop.Name, err)
 	}
 	observed.pods = pods.Items
-	rounds := make(map[types.UID]int, len(observed.rounds))
+	rounds := make(map[types.UID]podOwner, len(observed.rounds))
 	for number, daemonSet := range observed.rounds {
-		rounds[daemonSet.UID] = number
+		rounds[daemonSet.UID] = podOwner{round: number}
 	}
-	if !goop.DeletionTimestamp.IsZero() {
-		addDeletedRounds(rounds, observed)
-	}
+	addDeleted(rounds, observed, v1alpha1.RoleWork)
 	observed.work = summarize(observed.pods, rounds, func(place plan.Place) bool { return observed.record.Finished[place] })
+	cleanups := map[types.UID]podOwner{}
 	if observed.cleanup != nil {
-		observed.cleaning = summarize(observed.pods, map[types.UID]int{observed.cleanup.UID: 0}, func(place plan.Place) bool {
-			_, cleaned := observed.record.Cleaned[place.Node]
-			return cleaned
-		})
+		cleanups[observed.cleanup.UID] = podOwner{}
 	}
+	addDeleted(cleanups, observed, v1alpha1.RoleCleanup)
+	observed.cleaning = summarize(observed.pods, cleanups, func(place plan.Place) bool {
+		_, cleaned := observed.record.Cleaned[place.Node]
+		return cleaned
+	})
 	return nil
 }
 
-// addDeletedRounds adds DaemonSets that are known by their pods only: where a Goop of an earlier version of the operator
-// is deleted in the foreground, they are deleted first. Of their pods counts where they are, not of which round.
-func addDeletedRounds(rounds map[types.UID]int, observed *observation) {
+// addDeleted adds DaemonSets of the Goop that no longer exist but whose pods are still terminating. A user or the garbage
+// collector has deleted them.
+func addDeleted(owners map[types.UID]podOwner, observed *observation, role string) {
 	for i := range observed.pods {
 		pod := &observed.pods[i]
-		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWork && !pod.CreationTimestamp.Before(&observed.goop.CreationTimestamp) {
-			if uid := controllerOf(pod); uid != "" {
-				rounds[uid] = max(rounds[uid], 0)
-			}
+		uid := controllerOf(pod)
+		if _, found := owners[uid]; found || uid == "" || pod.Labels[v1alpha1.LabelRole] != role || !isMadeFor(observed.goop, pod) {
+			continue
 		}
+		round, isRound := roundOfPod(pod)
+		if !isRound && role == v1alpha1.RoleWork {
+			continue
+		}
+		owners[uid] = podOwner{round: round, deleted: true}
 	}
 }
 
-// planInput is what the plan depends on. What has finished and is not recorded yet is not run again meanwhile.
+// roundOfPod returns the round in the label of a pod; false if the label is not a valid round number.
+func roundOfPod(pod *corev1.Pod) (int, bool) {
+	number, err := strconv.Atoi(pod.Labels[v1alpha1.LabelRound])
+	if err != nil || number < 0 || number >= v1alpha1.MaxRounds {
+		return 0, false
+	}
+	return number, true
+}
+
+// planInput collects the input of the plan. Workers that have finished count as finished even before they are recorded,
+// so that they do not run again.
 func planInput(observed *observation) plan.Input {
 	in := plan.Input{
-		JobCount: observed.goop.Spec.JobCount, Eligible: observed.eligible, Stopping: observed.stopping,
+		JobCount: observed.goop.Spec.JobCount, Eligible: observed.eligible, Stopping: observed.stopping && observed.goop.DeletionTimestamp.IsZero(),
 		Placed: map[plan.Place]bool{}, Finished: observed.record.Finished, Kept: observed.work.kept,
+		Unhealthy: observed.nodes.unhealthy, TakenUp: observed.work.takenUp,
 	}
-	// A pod that is kept for its log is created again if it is evicted: not with access that is not granted any more.
+	// The pod of a finished worker is created again if it is evicted. That must not happen with host access that is no
+	// longer permitted.
 	if observed.hostRejected {
 		in.Kept = nil
 	}
 	if in.JobCount != nil {
+		in.Kept = keptWithRoom(observed, in.Kept)
 		for number, round := range observed.placed {
 			for _, node := range round.Nodes {
 				in.Placed[plan.Place{Node: node, Round: number}] = true
@@ -139,4 +164,33 @@ func planInput(observed *observation) plan.Input {
 		}
 	}
 	return in
+}
+
+// mayCreatePods reports whether the DaemonSet controller may still create pods for work that has to end: a DaemonSet has
+// nodes that the plan does not have, or its controller has not observed that it lost them.
+func mayCreatePods(observed *observation) bool {
+	planned := map[int]plan.Round{}
+	for _, round := range observed.plan {
+		planned[round.Number] = round
+	}
+	for number, daemonSet := range observed.rounds {
+		is, ours := roundOf(number, daemonSet)
+		if !isBeingDeleted(daemonSet) && (!ours || !gains(is, planned[number]) || !isObserved(daemonSet)) {
+			return true
+		}
+	}
+	return false
+}
+
+// keptWithRoom leaves out the finished workers on nodes that have no room for another worker of the Goop. The scheduler
+// counts their pods with the requests of the work, although its init container has ended. Work that waits is more
+// important than the log of work that has finished.
+func keptWithRoom(observed *observation, kept map[plan.Place]bool) map[plan.Place]bool {
+	resources := observed.goop.Spec.Resources
+	if resources == nil || len(resources.Requests)+len(resources.Limits) == 0 || len(observed.work.crowded) == 0 {
+		return kept
+	}
+	kept = maps.Clone(kept)
+	maps.DeleteFunc(kept, func(place plan.Place, _ bool) bool { return observed.work.crowded[place.Node] })
+	return kept
 }

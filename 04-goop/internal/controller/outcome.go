@@ -14,10 +14,10 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// maxNodesNamed is how many nodes the outcome of a cleanup names.
+// maxNodesNamed is how many nodes the outcome of a cleanup lists.
 const maxNodesNamed = 20
 
-// cleanupTimeLeft is how long the cleanup may yet take.
+// cleanupTimeLeft is how much of cleanupTimeoutSeconds is left.
 func cleanupTimeLeft(observed *observation) time.Duration {
 	started := observed.now
 	if at := observed.goop.Status.CleanupStartTime; at != nil {
@@ -26,16 +26,22 @@ func cleanupTimeLeft(observed *observation) time.Duration {
 	return started.Add(time.Duration(observed.goop.Spec.CleanupTimeoutSeconds) * time.Second).Sub(observed.now)
 }
 
-// workersLeft tells whether a pod of the work is still there. Of one whose node is gone, or does not respond, nothing
-// is to be expected.
+// workersLeft reports whether the cleanup has to wait for pods of the work. It does not wait for pods on nodes that no
+// longer exist or are unreachable. A pod without a node may be scheduled at any moment.
 func workersLeft(observed *observation) bool {
 	return len(observed.rounds) > 0 || slices.ContainsFunc(observed.pods, func(pod corev1.Pod) bool {
 		node := pod.Spec.NodeName
-		return pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWork && observed.nodes.there[node] != nil && !observed.nodes.isUnreachable(node)
+		return isWorkOf(observed.goop, &pod) && (node == "" || observed.nodes.isReachable(node))
 	})
 }
 
-// nodesToClean are the nodes that are there and where the end of the cleanup is not recorded, sorted.
+// isWorkOf reports whether a pod belongs to the work of this Goop. A pod of an earlier Goop of the same name may never
+// terminate, so it does not count.
+func isWorkOf(goop *v1alpha1.Goop, pod *corev1.Pod) bool {
+	return pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWork && isMadeFor(goop, pod)
+}
+
+// nodesToClean returns the existing nodes where the end of the cleanup is not recorded, sorted.
 func nodesToClean(observed *observation) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(observed.record.Begun)), func(node string) bool {
 		_, cleaned := observed.record.Cleaned[node]
@@ -43,7 +49,19 @@ func nodesToClean(observed *observation) []string {
 	})
 }
 
-// anyToClean tells whether there is a node on which the cleanup may yet end.
+// nodesWithoutWork leaves out the nodes with a pod of the work. These nodes are unreachable, and the pods end when the
+// nodes respond again.
+func nodesWithoutWork(observed *observation, nodes []string) []string {
+	with := map[string]bool{}
+	for i := range observed.pods {
+		if pod := &observed.pods[i]; isWorkOf(observed.goop, pod) {
+			with[pod.Spec.NodeName] = true
+		}
+	}
+	return slices.DeleteFunc(nodes, func(node string) bool { return with[node] })
+}
+
+// anyToClean reports whether there is a node where the cleanup has not ended.
 func anyToClean(observed *observation) bool {
 	return slices.ContainsFunc(nodesToClean(observed), func(node string) bool {
 		_, ended := observed.cleaning.ended[plan.Place{Node: node}]
@@ -51,7 +69,13 @@ func anyToClean(observed *observation) bool {
 	})
 }
 
-// uncleaned names the nodes where work has begun and cleanupCmd has not ended with 0, sorted, each with the reason.
+// lacksCleanupPods reports whether nodes have to be cleaned up and the DaemonSet of the cleanup has no pod for that.
+func lacksCleanupPods(observed *observation) bool {
+	return observed.cleanup != nil && !isBeingDeleted(observed.cleanup) && observed.failure == nil &&
+		observed.cleaning.unfinished == 0 && anyToClean(observed)
+}
+
+// uncleaned lists the nodes where work has begun and cleanupCmd has not ended with 0, sorted, each with the reason.
 func uncleaned(observed *observation) []string {
 	var all []string
 	for _, node := range slices.Sorted(maps.Keys(observed.record.Begun)) {
@@ -72,7 +96,7 @@ func uncleaned(observed *observation) []string {
 	return all
 }
 
-// concludedStatus is the status of the moment in which the cleanup is over.
+// concludedStatus is the status at the end of the cleanup.
 func concludedStatus(observed *observation) v1alpha1.GoopStatus {
 	status := desiredStatus(observed)
 	reason, message := cleanupOutcome(observed)
@@ -80,16 +104,20 @@ func concludedStatus(observed *observation) v1alpha1.GoopStatus {
 	return status
 }
 
-// cleanupOutcome says how the cleanup went: a reason and a message.
+// cleanupOutcome returns the reason and the message for the end of the cleanup.
 func cleanupOutcome(observed *observation) (reason, message string) {
 	left, begun := uncleaned(observed), len(observed.record.Begun)
 	switch {
+	case begun == 0 && (observed.unsure || isDamaged(observed) || observed.forged >= 0 || len(observed.work.begun) > 0):
+		return v1alpha1.ReasonCleanupIncomplete, "cleanupCmd has not run: the record does not say where workers had started"
 	case begun == 0:
-		return v1alpha1.ReasonCleanedUp, "no work had begun: there was nothing to clean up"
+		return v1alpha1.ReasonCleanedUp, "no worker had started: there was nothing to clean up"
+	case len(left) == 0 && observed.unsure:
+		return v1alpha1.ReasonCleanupIncomplete, fmt.Sprintf("cleanupCmd exited with 0 on %d nodes, and work may have begun on others: the record does not say where", begun)
 	case len(left) == 0:
-		return v1alpha1.ReasonCleanedUp, fmt.Sprintf("cleanupCmd has ended with 0 on all nodes where work ran: %d", begun)
+		return v1alpha1.ReasonCleanedUp, fmt.Sprintf("cleanupCmd exited with 0 on all nodes where work ran: %d", begun)
 	}
-	message = fmt.Sprintf("cleanupCmd has not ended with 0 on %d of %d nodes: ", len(left), begun)
+	message = fmt.Sprintf("cleanupCmd did not exit with 0 on %d of %d nodes: ", len(left), begun)
 	if observed.hostRejected {
 		message = hostAccessMessage + "; " + message
 	}
@@ -97,7 +125,7 @@ func cleanupOutcome(observed *observation) (reason, message string) {
 	return v1alpha1.ReasonCleanupIncomplete, message + listed(named, len(left)-len(named), maxEventNote-len(message))
 }
 
-// listed names as many as there is room for, and says how many more there are.
+// listed joins as many names as there is room for, and adds how many more there are.
 func listed(names []string, more, room int) string {
 	for {
 		text := strings.Join(names, ", ")

@@ -23,12 +23,14 @@ const (
 // within moments, and tries again ever more slowly.
 const podsPatience = 15 * time.Second
 
-// pace remembers when record and status of Goops were last written, and since when nothing is at work for them. Its zero
-// value is ready for use.
+// pace remembers when record and status of Goops were last written, since when nothing is at work for them, and which have
+// had no DaemonSet. A restart forgets all of it. Its zero value is ready for use.
 type pace struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]lastWrite
 	idle map[types.NamespacedName]time.Time
+	// unbegun are the uids of Goops whose record was created, and no DaemonSet since then.
+	unbegun map[types.NamespacedName]types.UID
 }
 
 type lastWrite struct {
@@ -68,6 +70,31 @@ func (p *pace) forget(goop types.NamespacedName) {
 	defer p.mu.Unlock()
 	delete(p.last, goop)
 	delete(p.idle, goop)
+	delete(p.unbegun, goop)
+}
+
+// beginsRecord is called when the record of a Goop was created, before any DaemonSet is.
+func (p *pace) beginsRecord(goop types.NamespacedName, uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unbegun == nil {
+		p.unbegun = map[types.NamespacedName]types.UID{}
+	}
+	p.unbegun[goop] = uid
+}
+
+// begins is called when a DaemonSet was created, or may have been.
+func (p *pace) begins(goop types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.unbegun, goop)
+}
+
+// isUnbegun reports whether it is certain that no DaemonSet was ever created for a Goop.
+func (p *pace) isUnbegun(goop types.NamespacedName, uid types.UID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return uid != "" && p.unbegun[goop] == uid
 }
 
 // idles notes whether nothing is at work for a Goop, and returns for how long that has been so.

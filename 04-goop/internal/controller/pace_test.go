@@ -23,12 +23,12 @@ func TestPace(t *testing.T) {
 	g.Expect(p.wait(other, writesStatus, now)).To(BeZero(), "each Goop has a pace of its own")
 	p.wrote(one, writesRecord, now)
 	g.Expect(p.wait(one, writesStatus, now)).To(Equal(time.Second))
-	g.Expect(p.wait(one, writesRecord, now)).To(Equal(2*time.Second), "the turn between is the status's")
+	g.Expect(p.wait(one, writesRecord, now)).To(Equal(2*time.Second), "the status is next")
 	p.forget(one)
 	g.Expect(p.wait(one, writesRecord, now)).To(BeZero())
 }
 
-// While both have something to write all the time, each has every other turn, and no second has two.
+// While both the record and the status always have something to write, they take turns, and each second has one write.
 func TestNeitherStarves(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

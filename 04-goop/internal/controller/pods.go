@@ -14,94 +14,133 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// exitCodeUnknown is that of a worker that has ended with 0 and has left no record that can be read: another writer has
-// changed its pod. It counts as a failure.
+// exitCodeUnknown stands for the exit code of a worker that has ended with 0 but left no valid record, because another
+// writer has changed its pod. The worker counts as failed.
 const exitCodeUnknown = 125
 
-// podSummary is what the pods of the work, or of the cleanup, say of themselves, all together.
+// podSummary summarizes all pods of the work, or of the cleanup.
 type podSummary struct {
 	// ended are the workers that have finished and are not recorded yet.
 	ended map[plan.Place]worker.Record
-	// vanishing: one of them is about to be deleted, and its result with it.
+	// vanishing: the pod of one of them is being deleted, and its result with it.
 	vanishing bool
-	// kept are the finished workers whose pod, and with it their log, is still there.
+	// kept are the finished workers whose pods, and therefore logs, still exist.
 	kept map[plan.Place]bool
-	// atWork are the nodes with a worker that is not finished; mayBegin are those of them where work may begin at any
-	// moment, if it has not; begun are all where it has.
-	atWork, mayBegin, begun map[string]bool
-	// running is how many workers are running now, and unfinished how many pods there are of workers that are not
-	// finished, those included that are about to end.
+	// takenUp are the unfinished workers whose pods a kubelet has accepted: their work may have begun.
+	takenUp map[plan.Place]bool
+	// atWork are the nodes with an unfinished worker; mayBegin are those of them where work may begin at any moment, if it
+	// has not yet; begun are all nodes where work has begun, and leaving those of them whose pod is terminating.
+	atWork, mayBegin, begun, leaving map[string]bool
+	// ending are the nodes with an unfinished worker whose DaemonSet has been deleted.
+	ending map[string]bool
+	// crowded are the nodes where the scheduler has no room for a worker.
+	crowded map[string]bool
+	// running is the number of running workers, and unfinished the number of pods of unfinished workers, including those
+	// that are terminating.
 	running, unfinished int
-	// notStarted is the most telling reason why a worker does not start; nil if there is none.
+	// notStarted is the most urgent reason why a worker does not start; nil if there is none.
 	notStarted *startFailure
 }
 
-// startFailure is why a worker does not start, as the kubelet or the scheduler says. Of several, the one with the lowest
-// urgency is reported, then that of the first node by name.
+// startFailure is the reason of the kubelet or the scheduler why a worker does not start. The most urgent one is
+// reported, and of equally urgent ones that of the first node by name, then the first by its text: the order of pods in
+// the cache varies.
 type startFailure struct {
+	// urgency is 0 for the most urgent failures.
 	urgency               int
 	node, reason, message string
 }
 
-// summarize sums up what the pods of the rounds say. Rounds are known by the uid of their DaemonSet: pods of an earlier
-// Goop of the same name may still be there. isRecorded tells whether the end of a worker is recorded already.
-func summarize(pods []corev1.Pod, rounds map[types.UID]int, isRecorded func(plan.Place) bool) podSummary {
+// podOwner is the DaemonSet that owns a pod. It may have been deleted already.
+type podOwner struct {
+	round   int
+	deleted bool
+}
+
+// summarize summarizes the pods of these DaemonSets, except those of rounds that the plan does not have. DaemonSets are
+// identified by uid, because pods of an earlier Goop of the same name may still exist. isRecorded reports whether the end
+// of a worker is recorded already.
+func summarize(pods []corev1.Pod, owners map[types.UID]podOwner, isRecorded func(plan.Place) bool) podSummary {
 	s := podSummary{
-		ended: map[plan.Place]worker.Record{}, kept: map[plan.Place]bool{},
-		atWork: map[string]bool{}, mayBegin: map[string]bool{}, begun: map[string]bool{},
+		ended: map[plan.Place]worker.Record{}, kept: map[plan.Place]bool{}, takenUp: map[plan.Place]bool{},
+		atWork: map[string]bool{}, mayBegin: map[string]bool{}, begun: map[string]bool{}, leaving: map[string]bool{}, ending: map[string]bool{}, crowded: map[string]bool{},
 	}
 	for i := range pods {
-		if round, ours := rounds[controllerOf(&pods[i])]; ours {
-			s.add(&pods[i], round, isRecorded)
+		if owner, ours := owners[controllerOf(&pods[i])]; ours && owner.round < v1alpha1.MaxRounds {
+			s.add(&pods[i], owner, isRecorded)
 		}
 	}
 	return s
 }
 
-func (s *podSummary) add(pod *corev1.Pod, round int, isRecorded func(plan.Place) bool) {
-	place := plan.Place{Node: pod.Spec.NodeName, Round: round}
+func (s *podSummary) add(pod *corev1.Pod, owner podOwner, isRecorded func(plan.Place) bool) {
+	place := plan.Place{Node: pod.Spec.NodeName, Round: owner.round}
+	stays := isActive(pod) && !owner.deleted
 	work := initStatus(pod, v1alpha1.WorkContainer)
 	if place.Node != "" && hasBegun(work) {
 		s.begun[place.Node] = true
+		if !stays {
+			s.leaving[place.Node] = true
+		}
 	}
 	if work != nil && work.State.Running != nil {
 		s.running++
 	}
 	switch {
 	case place.Node == "":
-		// It is not on a node yet: the scheduler may say why.
-		s.unfinished++
-		s.note(unscheduled(pod))
+		s.addUnscheduled(pod)
 	case isRecorded(place):
-		if lives(pod) && !isSecond(pod, work) {
+		if stays && !isSecond(pod, work) {
 			s.kept[place] = true
 		}
 	case finished(work) != nil:
 		s.ended[place] = recordOf(finished(work))
-		if lives(pod) {
+		if stays {
 			s.kept[place] = true
 		} else {
 			s.vanishing = true
 		}
 	default:
-		s.unfinished++
-		s.atWork[place.Node] = true
-		failure := startFailureOf(pod)
-		if failure == nil || failure.reason != v1alpha1.ReasonImageNotPulled {
-			s.mayBegin[place.Node] = true
-		}
-		s.note(failure)
+		s.addUnfinished(pod, place, owner)
 	}
 }
 
-// note keeps the most telling failure.
+// addUnscheduled adds a pod without a node. Its conditions may have the scheduler's reason.
+func (s *podSummary) addUnscheduled(pod *corev1.Pod) {
+	s.unfinished++
+	failure := unscheduled(pod)
+	if failure != nil {
+		s.crowded[failure.node] = true
+	}
+	s.note(failure)
+}
+
+// addUnfinished adds the pod of a worker that has a node and has not finished.
+func (s *podSummary) addUnfinished(pod *corev1.Pod, place plan.Place, owner podOwner) {
+	s.unfinished++
+	s.atWork[place.Node] = true
+	if isTakenUp(pod) {
+		s.takenUp[place] = true
+	}
+	if owner.deleted {
+		s.ending[place.Node] = true
+	}
+	failure := startFailureOf(pod)
+	rejected := pod.Status.Phase == corev1.PodFailed && !hasBegun(initStatus(pod, v1alpha1.WorkContainer))
+	if !rejected && (failure == nil || failure.reason != v1alpha1.ReasonImageNotPulled) {
+		s.mayBegin[place.Node] = true
+	}
+	s.note(failure)
+}
+
+// note keeps the more urgent failure.
 func (s *podSummary) note(found *startFailure) {
-	if found != nil && (s.notStarted == nil || cmp.Or(found.urgency-s.notStarted.urgency, strings.Compare(found.node, s.notStarted.node)) < 0) {
+	if found != nil && (s.notStarted == nil || cmp.Or(found.urgency-s.notStarted.urgency, strings.Compare(found.node, s.notStarted.node), strings.Compare(found.message, s.notStarted.message)) < 0) {
 		s.notStarted = found
 	}
 }
 
-// controllerOf is the uid of a pod's DaemonSet, "" if it has none.
+// controllerOf returns the uid of a pod's controller, "" if it has none.
 func controllerOf(pod *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return owner.UID
@@ -109,14 +148,31 @@ func controllerOf(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// lives tells whether a pod is there to stay. One that has failed as a whole is replaced by the DaemonSet
-// controller.
-func lives(pod *corev1.Pod) bool {
+// isMadeFor reports whether a DaemonSet or pod was created for this Goop, and not for an earlier one of the same name.
+// Objects of an earlier version of the operator have no uid label. While the Goop is being deleted, those that are not
+// older than the Goop count as its own.
+func isMadeFor(goop *v1alpha1.Goop, object metav1.Object) bool {
+	if uid := object.GetLabels()[v1alpha1.LabelGoopUID]; uid != "" {
+		return uid == string(goop.UID)
+	}
+	created := object.GetCreationTimestamp()
+	return !goop.DeletionTimestamp.IsZero() && !created.Before(&goop.CreationTimestamp)
+}
+
+// isActive reports whether a pod is neither terminating nor in a final phase.
+func isActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
 }
 
-// isSecond tells whether the pod of a worker that is recorded is another than the one that did the work: its own
-// work has never ended. After a restart of its node the first one's has, and it only repeats its record.
+// isTakenUp reports whether a kubelet has accepted a pod: it has reported the state of a container, and has neither
+// rejected nor evicted the pod.
+func isTakenUp(pod *corev1.Pod) bool {
+	return pod.Status.Phase != corev1.PodFailed && (initStatus(pod, installContainer) != nil || initStatus(pod, v1alpha1.WorkContainer) != nil)
+}
+
+// isSecond reports whether the pod of a recorded worker is a replacement of the pod that did the work. In a replacement
+// the work container has never ended. In the original pod it has, and after a restart of its node it only repeats its
+// record.
 func isSecond(pod *corev1.Pod, work *corev1.ContainerStatus) bool {
 	if work == nil {
 		install := initStatus(pod, installContainer)
@@ -125,8 +181,8 @@ func isSecond(pod *corev1.Pod, work *corev1.ContainerStatus) bool {
 	return work.State.Terminated == nil && work.LastTerminationState.Terminated == nil && work.RestartCount == 0
 }
 
-// initStatus is the status of an init container; nil if the kubelet has not said anything of it. Others may have
-// been injected.
+// initStatus returns the status of an init container; nil if the kubelet has not reported it. Other writers may have
+// injected init containers, so it looks for the name.
 func initStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	for i := range pod.Status.InitContainerStatuses {
 		if pod.Status.InitContainerStatuses[i].Name == name {
@@ -136,20 +192,20 @@ func initStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// hasBegun tells whether a work container is running, or was.
+// hasBegun reports whether a work container is running or has run.
 func hasBegun(work *corev1.ContainerStatus) bool {
 	return work != nil && (work.State.Running != nil || work.RestartCount > 0 ||
 		everRan(work.State.Terminated) || everRan(work.LastTerminationState.Terminated))
 }
 
-// everRan tells whether a container that has ended ever ran.
+// everRan reports whether a terminated container has run.
 func everRan(ended *corev1.ContainerStateTerminated) bool {
 	return ended != nil && ended.Reason != "StartError" && ended.Reason != "ContainerCannotRun"
 }
 
-// finished is the end of a worker's work; nil if it is not over. The worker ends with 0 when, and only when, it
-// leaves a record: anything else is a try that the kubelet follows with another. A restart of its node makes the
-// end the last but one.
+// finished returns the end of a worker's work; nil if it has not finished. A worker ends with 0 if and only if it leaves
+// a record. After any other exit code the kubelet restarts the container. After a restart of the node the end is in the
+// last termination state.
 func finished(work *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	if work == nil {
 		return nil
@@ -170,19 +226,19 @@ func recordOf(ended *corev1.ContainerStateTerminated) worker.Record {
 	return record
 }
 
-// unscheduled is why a pod does not start that is on no node; nil if the scheduler has not said anything.
+// unscheduled returns the scheduler's reason why a pod has no node; nil if there is none.
 func unscheduled(pod *corev1.Pod) *startFailure {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && pod.DeletionTimestamp == nil {
-			node := nodeWanted(pod)
+			node := targetNode(pod)
 			return &startFailure{urgency: 1, node: node, reason: v1alpha1.ReasonUnschedulable, message: node + ": " + condition.Message}
 		}
 	}
 	return nil
 }
 
-// nodeWanted is the node that the DaemonSet controller has made a pod for.
-func nodeWanted(pod *corev1.Pod) string {
+// targetNode returns the node for which the DaemonSet controller created a pod.
+func targetNode(pod *corev1.Pod) string {
 	affinity := pod.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return "a node"
@@ -197,10 +253,16 @@ func nodeWanted(pod *corev1.Pod) string {
 	return "a node"
 }
 
-// startFailureOf is what keeps a worker from starting; nil if nothing does.
+// startFailureOf returns the reason why a worker does not start; nil if there is none.
 func startFailureOf(pod *corev1.Pod) *startFailure {
 	if pod.DeletionTimestamp != nil {
 		return nil
+	}
+	// The kubelet has rejected or evicted the pod. The DaemonSet controller creates new pods, so the message does not
+	// contain the name of this one.
+	if pod.Status.Phase == corev1.PodFailed {
+		why := strings.TrimSuffix(cmp.Or(pod.Status.Reason, "the pod has failed")+": "+strings.TrimSpace(pod.Status.Message), ": ")
+		return &startFailure{urgency: 2, node: pod.Spec.NodeName, reason: v1alpha1.ReasonWorkersNotStarted, message: pod.Spec.NodeName + ": " + why}
 	}
 	for _, name := range []string{installContainer, v1alpha1.WorkContainer} {
 		status := initStatus(pod, name)
@@ -217,7 +279,7 @@ func startFailureOf(pod *corev1.Pod) *startFailure {
 	return nil
 }
 
-// read takes over what keeps a container from starting, and tells whether anything does.
+// read fills in the reason why a container does not start, and reports whether there is one.
 func (f *startFailure) read(name string, status *corev1.ContainerStatus) bool {
 	ended := status.State.Terminated
 	if waiting := status.State.Waiting; waiting != nil {
@@ -227,7 +289,7 @@ func (f *startFailure) read(name string, status *corev1.ContainerStatus) bool {
 			f.message = pullMessage(status.Image, waiting.Message)
 			return true
 		case waiting.Reason == "CrashLoopBackOff":
-			// Its message names ever longer pauses: what came before says more, and stays.
+			// Its message contains a growing back-off time. The last termination has the actual reason, and does not change.
 			ended = status.LastTerminationState.Terminated
 		case waiting.Reason != "" && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
 			f.message = strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")

@@ -14,7 +14,7 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// aPod is one of round 3, whose DaemonSet is known as "three", on node a.
+// aPod returns a pod of round 3, whose DaemonSet has the uid "three", on node a.
 func aPod(change ...func(*corev1.Pod)) *corev1.Pod {
 	daemonSet := desiredRound(aGoop(), plan.Round{Number: 3}, testImages)
 	daemonSet.UID = "three"
@@ -39,56 +39,65 @@ func hasRestarted(pod *corev1.Pod) {
 	work.LastTerminationState, work.State, work.RestartCount = work.State, isRunning, 1
 }
 
-func isEvicted(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }
+func ofDeleted(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "deleted" }
+
+func isEvicted(pod *corev1.Pod) {
+	pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "no disk"
+}
 
 func hasFailed(exitCode int32, reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason, Message: message}}
 }
 
-func TestWhatAPodTells(t *testing.T) {
+func TestSummaryOfAPod(t *testing.T) {
 	t.Parallel()
 	place := plan.Place{Node: "a", Round: 3}
-	type told struct {
-		ended, kept, atWork, mayBegin, begun, vanishing bool
-		running, unfinished                             int
-		reason                                          string
+	type facts struct {
+		ended, kept, atWork, mayBegin, begun, ending, vanishing bool
+		running, unfinished                                     int
+		reason                                                  string
 	}
 	for name, test := range map[string]struct {
 		pod      *corev1.Pod
 		recorded bool
-		want     told
+		want     facts
 	}{
-		"new":                  {aPod(), false, told{atWork: true, mayBegin: true, unfinished: 1}},
-		"at work":              {aPod(withWork(isRunning)), false, told{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
-		"at work, about to go": {aPod(withWork(isRunning), isGoingAway), false, told{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
-		"finished":             {aPod(withWork(isOver(0, ""))), false, told{ended: true, kept: true, begun: true}},
+		"new":                  {aPod(), false, facts{atWork: true, mayBegin: true, unfinished: 1}},
+		"at work":              {aPod(withWork(isRunning)), false, facts{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
+		"at work, about to go": {aPod(withWork(isRunning), isGoingAway), false, facts{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
+		"finished":             {aPod(withWork(isOver(0, ""))), false, facts{ended: true, kept: true, begun: true}},
 		"finished, about to go": {
-			aPod(withWork(isOver(0, "")), isGoingAway), false, told{ended: true, vanishing: true, begun: true},
+			aPod(withWork(isOver(0, "")), isGoingAway), false, facts{ended: true, vanishing: true, begun: true},
 		},
-		"finished, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), false, told{ended: true, kept: true, begun: true, running: 1}},
-		"recorded":                              {aPod(withWork(isOver(0, ""))), true, told{kept: true, begun: true}},
-		"recorded, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), true, told{kept: true, begun: true, running: 1}},
-		"recorded, about to go":                 {aPod(withWork(isOver(0, "")), isGoingAway), true, told{begun: true}},
-		"recorded, evicted":                     {aPod(withWork(isOver(0, "")), isEvicted), true, told{begun: true}},
-		"recorded, and a second pod":            {aPod(), true, told{}},
-		"recorded, and a second pod is at work": {aPod(withWork(isRunning)), true, told{begun: true, running: 1}},
-		"killed, to be tried again":             {aPod(withWork(hasFailed(137, "OOMKilled", ""))), false, told{atWork: true, mayBegin: true, begun: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
-		"does not start":                        {aPod(withWork(hasFailed(128, "StartError", "no such file"))), false, told{atWork: true, mayBegin: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
-		"image not pulled":                      {aPod(withWork(isWaiting("ErrImagePull", "no"))), false, told{atWork: true, unfinished: 1, reason: v1alpha1.ReasonImageNotPulled}},
-		"being made":                            {aPod(withWork(isWaiting("PodInitializing", ""))), false, told{atWork: true, mayBegin: true, unfinished: 1}},
-		"of no node":                            {aPod(func(pod *corev1.Pod) { pod.Spec.NodeName = "" }), false, told{unfinished: 1}},
-		"of another's":                          {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "other" }), false, told{}},
-		"of nobody":                             {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences = nil }), false, told{}},
+		"finished, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), false, facts{ended: true, kept: true, begun: true, running: 1}},
+		"recorded":                              {aPod(withWork(isOver(0, ""))), true, facts{kept: true, begun: true}},
+		"recorded, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), true, facts{kept: true, begun: true, running: 1}},
+		"recorded, about to go":                 {aPod(withWork(isOver(0, "")), isGoingAway), true, facts{begun: true}},
+		"recorded, evicted":                     {aPod(withWork(isOver(0, "")), isEvicted), true, facts{begun: true}},
+		"recorded, and a second pod":            {aPod(), true, facts{}},
+		"recorded, and a second pod is at work": {aPod(withWork(isRunning)), true, facts{begun: true, running: 1}},
+		"killed, to be tried again":             {aPod(withWork(hasFailed(137, "OOMKilled", ""))), false, facts{atWork: true, mayBegin: true, begun: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
+		"does not start":                        {aPod(withWork(hasFailed(128, "StartError", "no such file"))), false, facts{atWork: true, mayBegin: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
+		"image not pulled":                      {aPod(withWork(isWaiting("ErrImagePull", "no"))), false, facts{atWork: true, unfinished: 1, reason: v1alpha1.ReasonImageNotPulled}},
+		"being made":                            {aPod(withWork(isWaiting("PodInitializing", ""))), false, facts{atWork: true, mayBegin: true, unfinished: 1}},
+		"at work, its DaemonSet deleted":        {aPod(withWork(isRunning), ofDeleted), false, facts{atWork: true, mayBegin: true, begun: true, ending: true, running: 1, unfinished: 1}},
+		"finished, its DaemonSet deleted":       {aPod(withWork(isOver(0, "")), ofDeleted), false, facts{ended: true, vanishing: true, begun: true}},
+		"recorded, its DaemonSet deleted":       {aPod(withWork(isOver(0, "")), ofDeleted), true, facts{begun: true}},
+		"rejected by the kubelet":               {aPod(isEvicted), false, facts{atWork: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
+		"at work, evicted":                      {aPod(withWork(isRunning), isEvicted), false, facts{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
+		"of no node":                            {aPod(func(pod *corev1.Pod) { pod.Spec.NodeName = "" }), false, facts{unfinished: 1}},
+		"of another's":                          {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "other" }), false, facts{}},
+		"of no owner":                           {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences = nil }), false, facts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for what, pod := range map[string]*corev1.Pod{"whole": test.pod, "reduced": reducePod(test.pod)} {
 				g := NewWithT(t)
-				all := summarize([]corev1.Pod{*pod}, map[types.UID]int{"three": 3}, func(p plan.Place) bool { return test.recorded && p == place })
+				all := summarize([]corev1.Pod{*pod}, map[types.UID]podOwner{"three": {round: 3}, "deleted": {round: 3, deleted: true}}, func(p plan.Place) bool { return test.recorded && p == place })
 				_, ended := all.ended[place]
-				got := told{
+				got := facts{
 					ended: ended, kept: all.kept[place], atWork: all.atWork["a"], mayBegin: all.mayBegin["a"], begun: all.begun["a"],
-					vanishing: all.vanishing, running: all.running, unfinished: all.unfinished,
+					ending: all.ending["a"], vanishing: all.vanishing, running: all.running, unfinished: all.unfinished,
 				}
 				if all.notStarted != nil {
 					got.reason = all.notStarted.reason
@@ -102,11 +111,11 @@ func TestWhatAPodTells(t *testing.T) {
 func TestRecordOfAWorker(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	all := summarize([]corev1.Pod{*aPod(withWork(isOver(3, "the end")))}, map[types.UID]int{"three": 3}, func(plan.Place) bool { return false })
+	all := summarize([]corev1.Pod{*aPod(withWork(isOver(3, "the end")))}, map[types.UID]podOwner{"three": {round: 3}}, func(plan.Place) bool { return false })
 	g.Expect(all.ended).To(Equal(map[plan.Place]worker.Record{{Node: "a", Round: 3}: {ExitCode: 3, Tries: 1, Output: "the end"}}))
 }
 
-func TestTroubles(t *testing.T) {
+func TestStartFailures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		state corev1.ContainerState
@@ -132,8 +141,8 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// Of many troubles that is told which a user can do most about, and of its kind always the same.
-func TestWorstTrouble(t *testing.T) {
+// Of several failures the one that a user can do most about is reported, and of equal ones always the same.
+func TestMostUrgentStartFailure(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	on := func(node string, state corev1.ContainerState) corev1.Pod {
@@ -146,9 +155,15 @@ func TestWorstTrouble(t *testing.T) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no room"}}
 		}),
 	}
-	rounds := map[types.UID]int{"three": 3}
+	rounds := map[types.UID]podOwner{"three": {round: 3}}
 	none := func(plan.Place) bool { return false }
 	g.Expect(summarize(pods, rounds, none).notStarted.message).To(HavePrefix("b (pod job-3-xyz): pulling image"))
+	// Of two on one node it is the same one in whatever order they come: another text would be a write.
+	another := on("b", isWaiting("ErrImagePull", ""))
+	another.Name = "job-3-abc"
+	for _, all := range [][]corev1.Pod{append([]corev1.Pod{another}, pods...), append(pods, another)} {
+		g.Expect(summarize(all, rounds, none).notStarted.message).To(HavePrefix("b (pod job-3-abc): pulling image"))
+	}
 	pods[2], pods[3] = on("c", isRunning), on("b", isRunning)
 	g.Expect(summarize(pods, rounds, none).notStarted.message).To(Equal("a node: no room"))
 	pods = pods[:4]

@@ -29,7 +29,7 @@ func manyNodes(n int) []string {
 	return names
 }
 
-// cached is a reader that holds all of a big Goop, as the cache does.
+// cached is a reader that holds all objects of a large Goop, like the cache.
 type cached struct {
 	client.Client
 	goop       *v1alpha1.Goop
@@ -62,7 +62,7 @@ func (c *cached) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-// big is a Goop of so many workers on each of so many nodes, of which half have finished.
+// big returns a reconciler for a Goop with some workers on each of many nodes. Half of them have finished.
 func big(t *testing.T, nodes, rounds int) *GoopReconciler {
 	t.Helper()
 	goop := aGoop(func(s *v1alpha1.GoopSpec) { s.JobCount = new(int32(nodes * rounds)) })
@@ -96,9 +96,9 @@ func big(t *testing.T, nodes, rounds int) *GoopReconciler {
 	return NewGoopReconciler(c, c, nil, testclock.NewFakeClock(now), testImages, false)
 }
 
-func goopOf(r *GoopReconciler) *v1alpha1.Goop { return r.Client.(*cached).goop }
+func goopOf(r *GoopReconciler) *v1alpha1.Goop { return r.Client.(holdingClient).Client.(*cached).goop }
 
-// A reconciliation over 5,000 nodes costs milliseconds: it is made four times a second while workers report.
+// A reconciliation over 5,000 nodes takes milliseconds. There are four in a second while workers report.
 func TestReconciliationOverFiveThousandNodes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -120,7 +120,7 @@ func TestReconciliationOverFiveThousandNodes(t *testing.T) {
 			g.Expect(int(status.Succeeded)).To(Equal(2500 * test.rounds))
 		}
 		t.Logf("%s: %s a reconciliation", name, fastest)
-		// Ten times what it takes on a machine that does nothing else.
+		// The limit is ten times what it takes on an idle machine.
 		g.Expect(fastest).To(BeNumerically("<", test.most), name)
 	}
 }

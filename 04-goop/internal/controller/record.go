@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,8 +19,68 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// recordStart records when the work is started or resumed, and that it is suspended: then also what is finished, because
-// the rest is about to be deleted.
+// recordAll takes the steps that write the record. unrecorded is the error if the API server rejects the record and a
+// suspension continues without it.
+func (r *GoopReconciler) recordAll(ctx context.Context, observed *observation) (changed bool, unrecorded, err error) {
+	// 1. The start is recorded. A suspension clears it.
+	changed, unrecorded = r.recordStart(ctx, observed)
+	if (changed || unrecorded != nil) && !suspendsUnrecorded(observed, unrecorded) {
+		return changed, nil, unrecorded
+	}
+	// 2. The uids of a record that an earlier version of the operator created are written to the status before anything is
+	// added to the record.
+	if changed, err := r.recordShards(ctx, observed); changed || err != nil {
+		return changed, nil, err
+	}
+	// 3. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
+	if changed, err = r.recordAndFinish(ctx, observed); suspendsUnrecorded(observed, err) {
+		return false, err, nil
+	}
+	return changed, unrecorded, err
+}
+
+// suspendsUnrecorded reports whether a suspension ends the work although the API server rejects the record.
+func suspendsUnrecorded(observed *observation, err error) bool {
+	return isRejected(err) && observed.goop.Spec.Suspend && !observed.goop.Ended()
+}
+
+// recordAndFinish records the results of workers, and writes the end of the work. It also writes the end if the API
+// server rejects the record, because the deadline does not wait for the record.
+func (r *GoopReconciler) recordAndFinish(ctx context.Context, observed *observation) (bool, error) {
+	changed, rejected := r.recordWork(ctx, observed)
+	if changed || (rejected != nil && !isRejected(rejected)) {
+		return changed, rejected
+	}
+	if changed, err := r.finish(ctx, observed); changed || err != nil {
+		return changed, err
+	}
+	return false, rejected
+}
+
+// finish writes the end of the work to the status. Workers that have finished until then are recorded first, except after
+// the deadline if the record cannot be written.
+func (r *GoopReconciler) finish(ctx context.Context, observed *observation) (bool, error) {
+	end, left := endOf(observed)
+	observed.requeueAfter(left)
+	switch {
+	case end == nil:
+		return false, nil
+	case len(observed.work.ended) > 0 && !ignoresResults(observed):
+		if err := r.writeRecord(ctx, observed); !isRejected(err) || end.reason != v1alpha1.ReasonDeadlineExceeded {
+			return true, err
+		}
+	}
+	status := endStatus(observed, *end)
+	// The uids of lost shards stay in the status while something is unrecorded, because the cleanup needs to know that the
+	// record is incomplete.
+	if anyUnrecorded(observed) {
+		status.RecordUIDs = observed.goop.Status.RecordUIDs
+	}
+	return true, r.reportStatus(ctx, observed, status)
+}
+
+// recordStart records when the work is started or resumed. On a suspension it records the suspension and the workers that
+// have finished, because the other workers are about to be deleted.
 func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation) (bool, error) {
 	if observed.goop.Ended() || observed.lost != "" {
 		return false, nil
@@ -35,27 +97,40 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 			addWork(r, observed)
 			r.Suspend()
 		})
-	case !observed.stopping && !started:
+	case !observed.stopping && (!started || isSuspendedSince(observed.goop, observed.record.Started)):
+		if err := r.confirm(ctx, observed.goop); err != nil {
+			return false, err
+		}
 		return true, r.updateRecord(ctx, observed, func(r *record.Record) { r.Start(observed.now) })
 	}
 	return false, nil
 }
 
-// recordShards writes the uids of new shards of the record to the status: from then on they are believed.
+// isSuspendedSince reports whether a Goop was suspended after that time, although the API server rejected that in the
+// record.
+func isSuspendedSince(goop *v1alpha1.Goop, started time.Time) bool {
+	suspended := conditionOf(goop.Status.Conditions, v1alpha1.ConditionSuspended)
+	return suspended.Status == metav1.ConditionTrue && started.Before(suspended.LastTransitionTime.Time)
+}
+
+// recordShards writes the uids of the shards to the status if an earlier version of the operator created them. The uids
+// of new shards are written when they are created.
 func (r *GoopReconciler) recordShards(ctx context.Context, observed *observation) (bool, error) {
-	if len(observed.uids) == len(observed.goop.Status.RecordUIDs) || (observed.goop.Ended() && observed.goop.DeletionTimestamp.IsZero()) {
+	if len(observed.uids) == len(observed.goop.Status.RecordUIDs) || !isRecordOfUse(observed.goop) {
 		return false, nil
 	}
 	return true, r.reportStatus(ctx, observed, desiredStatus(observed))
 }
 
-// recordWork records which workers have finished, and for a cleanup where work has begun and where the cleanup has ended.
-// It may have to wait for its turn, but not if what is to be recorded is about to be lost.
+// recordWork records which workers have finished. For a cleanup it also records where work has begun and where the
+// cleanup has ended. The write may have to wait for the pace, unless the result of a pod is about to be lost.
 func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) (bool, error) {
 	if (observed.unreadable != "" && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
 		return false, nil
 	}
-	urgent := observed.work.vanishing || observed.cleaning.vanishing || isDamaged(observed) || (observed.stopping && beginsUnrecorded(observed))
+	urgent := observed.work.vanishing || observed.cleaning.vanishing || anyNotBegun(observed, mayHaveBegun(observed)) ||
+		(len(observed.goop.Spec.CleanupCmd) > 0 && anyNotBegun(observed, observed.work.leaving)) ||
+		(observed.stopping && beginsUnrecorded(observed))
 	if wait := r.pace.wait(observed.key(), writesRecord, observed.now); wait > 0 && !urgent {
 		observed.requeueAfter(wait)
 		return false, nil
@@ -67,12 +142,29 @@ func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) 
 	return true, nil
 }
 
-// writeRecord records all that is known of the work.
+// writeRecord records everything that is known about the work.
 func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation) error {
 	return r.updateRecord(ctx, observed, func(r *record.Record) { addWork(r, observed) })
 }
 
-// anyUnrecorded tells whether there is anything to be recorded. What comes after the end does not count.
+// recordEnd records for a Goop with a cleanupCmd that the work has ended: all nodes where work has begun are recorded,
+// and no more work begins. DaemonSets that disappear after that do not count as lost. If the API server rejects the
+// record, the cleanup continues without it.
+func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (bool, error) {
+	goop := observed.goop
+	over := goop.Ended() || !goop.DeletionTimestamp.IsZero()
+	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || isDamaged(observed) {
+		return false, nil
+	}
+	err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Suspend() })
+	if isRejected(err) {
+		return false, nil
+	}
+	return true, err
+}
+
+// anyUnrecorded reports whether there is anything to record. Results of workers that finish after the end of the work do
+// not count.
 func anyUnrecorded(observed *observation) bool {
 	if len(observed.work.ended) > 0 && !ignoresResults(observed) {
 		return true
@@ -84,13 +176,14 @@ func anyUnrecorded(observed *observation) bool {
 		(observed.stopping && beginsUnrecorded(observed)) || anyNotBegun(observed, mayHaveBegun(observed))
 }
 
-// beginsUnrecorded tells whether there is a node where work may begin at any moment, that has to be cleaned up and that
-// the record does not name. It has to be recorded before work is deleted.
+// beginsUnrecorded reports whether work has begun, or may begin at any moment, on a node that has to be cleaned up and
+// that the record does not list. Such a node has to be recorded before work is deleted.
 func beginsUnrecorded(observed *observation) bool {
-	return len(observed.goop.Spec.CleanupCmd) > 0 && anyNotBegun(observed, observed.work.mayBegin)
+	return len(observed.goop.Spec.CleanupCmd) > 0 &&
+		(anyNotBegun(observed, observed.work.mayBegin) || anyNotBegun(observed, observed.work.begun))
 }
 
-// anyNotBegun tells whether there is one among these nodes of which the record does not say that work has begun there.
+// anyNotBegun reports whether the record lacks the start of work on any of these nodes.
 func anyNotBegun(observed *observation, nodes map[string]bool) bool {
 	for node := range nodes {
 		if !observed.record.Begun[node] {
@@ -100,32 +193,7 @@ func anyNotBegun(observed *observation, nodes map[string]bool) bool {
 	return false
 }
 
-// mayHaveBegun are the nodes where work may have begun according to all but the record; none if the record is whole. It
-// has rather a node too many than one too few.
-func mayHaveBegun(observed *observation) map[string]bool {
-	if !isDamaged(observed) || observed.cleanup != nil {
-		return nil
-	}
-	nodes := map[string]bool{}
-	for _, node := range observed.eligible {
-		nodes[node] = true
-	}
-	for _, round := range observed.placed {
-		for _, node := range round.Nodes {
-			nodes[node] = nodes[node] || !round.Everywhere
-		}
-	}
-	for _, failure := range observed.goop.Status.Failures {
-		nodes[failure.Node] = true
-	}
-	for i := range observed.pods {
-		nodes[observed.pods[i].Spec.NodeName] = true
-	}
-	maps.DeleteFunc(nodes, func(node string, may bool) bool { return node == "" || !may })
-	return nodes
-}
-
-// addWork adds what is to be recorded to the record, by node and round.
+// addWork adds all unrecorded results to the record, in the order of node and round.
 func addWork(r *record.Record, observed *observation) {
 	if !ignoresResults(observed) {
 		for _, place := range sortedPlaces(observed.work.ended) {
@@ -157,8 +225,9 @@ func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
 	})
 }
 
-// updateRecord writes the first shard that has changed. The next reconciliation writes the others: it finds the same
-// unrecorded. The observation stays as it is: until it is written, nothing else is known.
+// updateRecord writes the first shard that has changed. The next reconciliation writes the others, because it observes
+// the same unrecorded results. The observation does not change: only what is written counts as recorded. The record has
+// retries of its own, because an observed result may be lost by the time another failed write is retried.
 func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, add func(*record.Record)) error {
 	updated := copyRecord(observed)
 	add(updated)
@@ -166,34 +235,63 @@ func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation
 	if len(changed) == 0 {
 		return fmt.Errorf("recording the work of Goop %s: there is nothing to record", observed.goop.Name)
 	}
-	shard := changed[0]
+	err := r.recordRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) error {
+		return r.writeShard(ctx, observed, changed[0])
+	})
+	if err == nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("Recorded", "succeeded", updated.Succeeded, "failed", updated.Failed)
+	}
+	return err
+}
+
+// writeShard updates a shard, or creates it if it is new.
+func (r *GoopReconciler) writeShard(ctx context.Context, observed *observation, shard record.Shard) error {
 	live, ok := observed.shards[shard.Number]
 	if !ok {
 		return r.createShard(ctx, observed, shard)
 	}
-	// The version that was read is in it: another writer's would be lost.
+	// The copy has the resourceVersion that was read, so that an update of another writer is not lost.
 	target := live.DeepCopy()
-	target.Data = map[string]string{record.Key: shard.Text}
+	target.Data[record.Key] = shard.Text
 	if err := r.Update(ctx, target, client.FieldOwner(fieldOwner)); err != nil {
 		return classify("updating ConfigMap "+live.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).V(1).Info("Recorded", "succeeded", updated.Succeeded, "failed", updated.Failed)
 	return nil
 }
 
-// createShard creates a shard. What it says of nodes is written when its uid is in the status.
+// createShard creates a shard and writes its uid to the status. From then on the shard is trusted. Node names are written
+// to it only after that.
 func (r *GoopReconciler) createShard(ctx context.Context, observed *observation, shard record.Shard) error {
-	if observed.forged == shard.Number {
-		return &rejectedError{
-			reason:  v1alpha1.ReasonNameConflict,
-			message: fmt.Sprintf("ConfigMap %s was not written by this operator: it is left as it is", shardName(observed.goop.Name, shard.Number)),
-		}
+	goop := observed.goop
+	if shard.Number >= record.MaxShards {
+		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: fmt.Sprintf("the record has %d ConfigMaps, which is as many as there can be", record.MaxShards)}
 	}
 	if record.NamesNodes(shard.Text) {
 		shard.Text = ""
 	}
-	if err := r.confirm(ctx, observed.goop); err != nil {
+	if err := r.confirm(ctx, goop); err != nil {
 		return err
 	}
-	return ensureDependent(ctx, r.Client, fieldOwner, observed.goop, &corev1.ConfigMap{}, desiredShard(observed.goop, shard))
+	desired, live := desiredShard(goop, shard), &corev1.ConfigMap{}
+	if found, err := findDependent(ctx, r.Client, r.Client, goop, live, client.ObjectKeyFromObject(desired)); err != nil {
+		return err
+	} else if found {
+		return r.discardShard(ctx, live)
+	}
+	created, err := createDependent(ctx, r.Client, fieldOwner, desired)
+	switch {
+	case err != nil:
+		return err
+	case !created:
+		return errNamespaceTerminating
+	}
+	observed.shards[shard.Number], observed.uids = desired, append(observed.uids, string(desired.UID))
+	observed.record = copyRecord(observed)
+	if err := r.reportStatus(ctx, observed, desiredStatus(observed)); err != nil {
+		return err
+	}
+	if shard.Number == 0 && len(observed.rounds)+len(observed.pods) == 0 {
+		r.pace.beginsRecord(observed.key(), goop.UID)
+	}
+	return nil
 }

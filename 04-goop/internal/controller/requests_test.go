@@ -7,25 +7,25 @@ import (
 	"regexp"
 )
 
-// crash says at which of its requests, and how, the controller is struck down. The zero value is no crash.
+// crash is the request at which the controller crashes, and how. The zero value is no crash.
 type crash struct {
 	at int
-	// after: the request reaches the server and takes effect, and the answer is lost.
+	// after: the request takes effect, and the response is lost.
 	after bool
-	// reads: instead of one request each read of each pass fails, and the pass is then made again.
+	// reads: instead of one request, each read of each reconciliation fails once, and the reconciliation is repeated.
 	reads bool
 }
 
 var errCrash = errors.New("the operator crashed")
 
-// requests counts what goes through it, reads included, and fails one of them, once.
+// requests counts all requests, reads included, and fails one of them once.
 type requests struct {
 	next  http.RoundTripper
 	crash crash
 	seen  []string
-	// writes are those that took effect.
+	// writes are the writes that took effect.
 	writes map[string]int
-	// read counts the reads of this pass, and failed in how many tries of it one of them has failed.
+	// read counts the reads of this reconciliation, and failed the tries of it in which one of them has failed.
 	read, failed int
 }
 
@@ -41,29 +41,29 @@ func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if len(r.seen) != r.crash.at {
-		return r.pass(req, what)
+		return r.forward(req, what)
 	}
 	if r.crash.after {
-		answer, err := r.pass(req, what)
+		response, err := r.forward(req, what)
 		if err != nil {
 			return nil, err
 		}
-		_, _ = io.Copy(io.Discard, answer.Body)
-		_ = answer.Body.Close()
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
 	}
 	return nil, errCrash
 }
 
-// pass sends a request on, and counts it if it has changed something.
-func (r *requests) pass(req *http.Request, what string) (*http.Response, error) {
-	answer, err := r.next.RoundTrip(req)
-	if err == nil && req.Method != http.MethodGet && answer.StatusCode < http.StatusBadRequest {
+// forward sends a request, and counts it if it has changed something.
+func (r *requests) forward(req *http.Request, what string) (*http.Response, error) {
+	response, err := r.next.RoundTrip(req)
+	if err == nil && req.Method != http.MethodGet && response.StatusCode < http.StatusBadRequest {
 		if r.writes == nil {
 			r.writes = map[string]int{}
 		}
 		r.writes[what]++
 	}
-	return answer, err
+	return response, err
 }
 
 func (r *requests) written() int {

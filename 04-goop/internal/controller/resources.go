@@ -13,6 +13,7 @@ import (
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
+	"example.com/workbook/04-goop/internal/record"
 )
 
 const (
@@ -21,13 +22,13 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "goop-operator"
 
-	// labelNone is a label that no node has: a DaemonSet whose pods ask for it has none.
+	// labelNone is a label that no node has. A DaemonSet whose pods select it runs on no node.
 	labelNone = "goop.example.com/none"
 
 	installContainer = "install"
 	pauseContainer   = "pause"
 
-	// workerDir is the folder that a worker's containers share: it holds the program and the record.
+	// workerDir is the directory that the containers of a worker share: it holds the program and the record.
 	workerDir    = "/goop"
 	workerImage  = "/goop-worker"
 	workerFile   = workerDir + "/worker"
@@ -35,28 +36,34 @@ const (
 	volumeWorker = "goop"
 	volumeHost   = "host"
 
-	// nonRoot is the user of all that need not be root.
+	// nonRoot is the user of all containers that do not need root.
 	nonRoot = 65532
 
-	// gracePeriodSeconds is how long a worker that is ended may take.
+	// gracePeriodSeconds is how long a worker may take to terminate.
 	gracePeriodSeconds = 10
 )
 
-// Images are those that the pods of workers are made of.
+// Images are the container images of workers' pods.
 type Images struct {
-	// Operator is the operator's own: it holds the program that runs the work.
+	// Operator is the image of the operator. It contains the program that runs the work.
 	Operator string
-	// Worker is that of Goops whose spec names none.
+	// Worker is the image for Goops without spec.image.
 	Worker string
 }
 
 // roundName is the name of the DaemonSet of a round.
 func roundName(goop string, round int) string { return goop + "-" + strconv.Itoa(round) }
 
+// roundNumber returns the number of the round whose DaemonSet has that name; false if it is not the name of a round.
+func roundNumber(goop, name string) (int, bool) {
+	number, err := strconv.Atoi(strings.TrimPrefix(name, goop+"-"))
+	return number, err == nil && number >= 0 && name == roundName(goop, number)
+}
+
 // cleanupName is the name of the DaemonSet of the cleanup.
 func cleanupName(goop string) string { return goop + "-cleanup" }
 
-// dependentLabels are those of all that is made for a Goop.
+// dependentLabels are the labels of all dependents of a Goop.
 func dependentLabels(goop *v1alpha1.Goop) map[string]string {
 	return map[string]string{
 		labelName: "goop", labelInstance: goop.Name, labelManagedBy: managedBy,
@@ -64,17 +71,37 @@ func dependentLabels(goop *v1alpha1.Goop) map[string]string {
 	}
 }
 
-// dependentMeta makes the Goop the controller of a dependent: the garbage collector deletes the dependent with it, and the
-// dependent's events trigger a reconciliation of the Goop.
+// podLabels are the labels of a DaemonSet and of its pods, which may outlive the DaemonSet by some seconds.
+func podLabels(goop *v1alpha1.Goop, role string) map[string]string {
+	labels := dependentLabels(goop)
+	labels[v1alpha1.LabelRole], labels[v1alpha1.LabelGoopUID] = role, string(goop.UID)
+	return labels
+}
+
+// roundLabels are the labels of the DaemonSet of a round, and of its pods.
+func roundLabels(goop *v1alpha1.Goop, round int) map[string]string {
+	labels := podLabels(goop, v1alpha1.RoleWork)
+	labels[v1alpha1.LabelRound] = strconv.Itoa(round)
+	return labels
+}
+
+// dependentMeta makes the Goop the controller of a dependent: the garbage collector deletes the dependent after the Goop,
+// and events of the dependent trigger a reconciliation of the Goop.
 func dependentMeta(goop *v1alpha1.Goop, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: goop.Namespace, Labels: labels,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(goop, v1alpha1.GroupVersion.WithKind("Goop"))},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(goop, v1alpha1.SchemeGroupVersion.WithKind("Goop"))},
 	}
 }
 
-// withoutBlocking does not block the deletion of the Goop: where the Goop is deleted in the foreground, the garbage
-// collector first deletes what blocks, and these are needed until the cleanup is done.
+// isOurs reports whether any Goop is the controller of the object.
+func isOurs(object metav1.Object) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.Kind == "Goop" && owner.APIVersion == v1alpha1.SchemeGroupVersion.String()
+}
+
+// withoutBlocking removes blockOwnerDeletion, because the finalizer keeps the Goop until the cleanup has ended. In a
+// foreground deletion the garbage collector deletes these dependents nevertheless: see lostRounds.
 func withoutBlocking(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	meta.OwnerReferences[0].BlockOwnerDeletion = nil
 	return meta
@@ -82,11 +109,8 @@ func withoutBlocking(meta metav1.ObjectMeta) metav1.ObjectMeta {
 
 // desiredRound is the DaemonSet of a round.
 func desiredRound(goop *v1alpha1.Goop, round plan.Round, images Images) *appsv1.DaemonSet {
-	number := strconv.Itoa(round.Number)
-	labels := dependentLabels(goop)
-	labels[v1alpha1.LabelRound], labels[v1alpha1.LabelRole] = number, v1alpha1.RoleWork
-	labels[v1alpha1.LabelGoopUID] = string(goop.UID)
-	pod := desiredPod(goop, goop.Spec.Cmd, number, images)
+	labels := roundLabels(goop, round.Number)
+	pod := desiredPod(goop, goop.Spec.Cmd, strconv.Itoa(round.Number), images)
 	pod.NodeSelector = goop.Spec.NodeSelector
 	pod.Tolerations = goop.Spec.Tolerations
 	if selector := nodeSelectorOf(round); selector != nil {
@@ -98,17 +122,14 @@ func desiredRound(goop *v1alpha1.Goop, round plan.Round, images Images) *appsv1.
 	}
 	return &appsv1.DaemonSet{
 		ObjectMeta: meta,
-		Spec: daemonSetSpec(labels, pod, map[string]string{
-			v1alpha1.LabelGoop: goop.Name, v1alpha1.LabelRole: v1alpha1.RoleWork, v1alpha1.LabelRound: number,
-		}),
+		Spec:       daemonSetSpec(labels, pod),
 	}
 }
 
-// desiredCleanup is the DaemonSet that runs the cleanup on the nodes of that name. It goes where work was, whatever
-// has become of the node's labels and taints since.
+// desiredCleanup is the DaemonSet that runs the cleanup on these nodes. It tolerates all taints and selects no labels,
+// because the labels and taints of a node may have changed since the work ran there.
 func desiredCleanup(goop *v1alpha1.Goop, nodes []string, images Images) *appsv1.DaemonSet {
-	labels := dependentLabels(goop)
-	labels[v1alpha1.LabelRole] = v1alpha1.RoleCleanup
+	labels := podLabels(goop, v1alpha1.RoleCleanup)
 	pod := desiredPod(goop, goop.Spec.CleanupCmd, "", images)
 	pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -116,15 +137,19 @@ func desiredCleanup(goop *v1alpha1.Goop, nodes []string, images Images) *appsv1.
 	}}
 	return &appsv1.DaemonSet{
 		ObjectMeta: withoutBlocking(dependentMeta(goop, cleanupName(goop.Name), labels)),
-		Spec: daemonSetSpec(labels, pod, map[string]string{
-			v1alpha1.LabelGoop: goop.Name, v1alpha1.LabelRole: v1alpha1.RoleCleanup,
-		}),
+		Spec:       daemonSetSpec(labels, pod),
 	}
 }
 
-// daemonSetSpec leaves pods that are there as they are, whatever is changed in the template: with a rolling update,
-// finished work on nodes that stay would run again. It keeps no history: that would hold lists of all nodes.
-func daemonSetSpec(labels map[string]string, pod corev1.PodSpec, selector map[string]string) appsv1.DaemonSetSpec {
+// daemonSetSpec uses the update strategy OnDelete: with a rolling update, each change of the affinity would run finished
+// work again on nodes that stay. It keeps no revision history, because each revision would hold a list of all nodes. The
+// selector includes the uid of the Goop: a DaemonSet adopts pods without an owner that match its selector, and those of
+// an earlier Goop of the same name have run another command.
+func daemonSetSpec(labels map[string]string, pod corev1.PodSpec) appsv1.DaemonSetSpec {
+	selector := maps.Clone(labels)
+	maps.DeleteFunc(selector, func(name, _ string) bool {
+		return name == labelName || name == labelInstance || name == labelManagedBy
+	})
 	return appsv1.DaemonSetSpec{
 		Selector:             &metav1.LabelSelector{MatchLabels: selector},
 		UpdateStrategy:       appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType},
@@ -133,8 +158,8 @@ func daemonSetSpec(labels map[string]string, pod corev1.PodSpec, selector map[st
 	}
 }
 
-// desiredPod is a worker. Its work is an init container, as the containers of a DaemonSet's pod are started anew
-// when they end: the only one that is not an init container does nothing.
+// desiredPod is the pod of a worker. The work is an init container, because the kubelet restarts the other containers of
+// a DaemonSet's pod when they end. The only other container does nothing.
 func desiredPod(goop *v1alpha1.Goop, argv []string, round string, images Images) corev1.PodSpec {
 	host := ptr.Deref(goop.Spec.Host, v1alpha1.HostAccess{})
 	folder := corev1.VolumeMount{Name: volumeWorker, MountPath: workerDir}
@@ -164,7 +189,7 @@ func desiredPod(goop *v1alpha1.Goop, argv []string, round string, images Images)
 	return pod
 }
 
-// ownContainer is one that runs the operator's program: it needs next to nothing.
+// ownContainer is a container that runs the operator's own program. It needs few resources.
 func ownContainer(name, image string, command []string, mounts ...corev1.VolumeMount) corev1.Container {
 	context := restricted()
 	context.ReadOnlyRootFilesystem = new(true)
@@ -177,7 +202,7 @@ func ownContainer(name, image string, command []string, mounts ...corev1.VolumeM
 	}
 }
 
-// workContainer is the work, or the cleanup, which is of no round.
+// workContainer runs the work, or the cleanup, which has no round.
 func workContainer(goop *v1alpha1.Goop, argv []string, round string, images Images, folder corev1.VolumeMount) corev1.Container {
 	container := corev1.Container{
 		Name: v1alpha1.WorkContainer, Image: goop.Spec.Image,
@@ -199,7 +224,8 @@ func workContainer(goop *v1alpha1.Goop, argv []string, round string, images Imag
 			Name: volumeHost, MountPath: hostDir, ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyIfPossible),
 		})
 	case v1alpha1.HostRootReadWrite:
-		// What is mounted on the node later is seen too. With a recursive ReadOnly the API server does not allow it.
+		// The container also sees what is mounted on the node later. The API server rejects this for a recursive read-only
+		// mount.
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
 			Name: volumeHost, MountPath: hostDir, MountPropagation: new(corev1.MountPropagationHostToContainer),
 		})
@@ -221,8 +247,7 @@ func workEnv(goop *v1alpha1.Goop, round string) []corev1.EnvVar {
 	return env
 }
 
-// literally writes arguments so that a program is given them as they are: the kubelet makes one $ of two, and
-// replaces $(NAME).
+// literally escapes arguments so that the program gets them unchanged: the kubelet replaces $$ by $, and expands $(NAME).
 func literally(argv []string) []string {
 	escaped := make([]string, len(argv))
 	for i, arg := range argv {
@@ -231,7 +256,7 @@ func literally(argv []string) []string {
 	return escaped
 }
 
-// restricted is what the Pod Security Standard of that name asks for.
+// restricted is the security context that the Pod Security Standard "restricted" requires.
 func restricted() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		RunAsNonRoot:             new(true),
@@ -246,8 +271,21 @@ func seesRoot(host v1alpha1.HostAccess) bool {
 	return host.Root != "" && host.Root != v1alpha1.HostRootNone
 }
 
-// asksForHost tells whether a Goop asks for any access to its nodes.
+// asksForHost reports whether a Goop requests any host access.
 func asksForHost(goop *v1alpha1.Goop) bool {
 	host := goop.Spec.Host
 	return host != nil && (seesRoot(*host) || host.PID || host.Network)
 }
+
+// desiredShard is a ConfigMap of the record. For a Goop with a cleanupCmd it has a finalizer: in a foreground deletion,
+// or with its namespace, it would otherwise be deleted before the cleanup has read it.
+func desiredShard(goop *v1alpha1.Goop, shard record.Shard) *corev1.ConfigMap {
+	meta := withoutBlocking(dependentMeta(goop, shardName(goop.Name, shard.Number), dependentLabels(goop)))
+	if len(goop.Spec.CleanupCmd) > 0 {
+		meta.Finalizers = []string{v1alpha1.CleanupFinalizer}
+	}
+	return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{record.Key: shard.Text}}
+}
+
+// shardName is the name of a ConfigMap of the record.
+func shardName(goop string, number int) string { return goop + "-record-" + strconv.Itoa(number) }

@@ -16,7 +16,7 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// aGoop is one as the API server returns it.
+// aGoop returns a Goop as the API server returns it.
 func aGoop(change ...func(*v1alpha1.GoopSpec)) *v1alpha1.Goop {
 	goop := &v1alpha1.Goop{
 		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "hive", UID: "the-goop"},
@@ -28,7 +28,7 @@ func aGoop(change ...func(*v1alpha1.GoopSpec)) *v1alpha1.Goop {
 	return goop
 }
 
-// expectGolden compares an object with testdata. UPDATE=1 writes it.
+// expectGolden compares an object with a file in testdata. With UPDATE=1 it writes the file.
 func expectGolden(t *testing.T, file string, object any) {
 	t.Helper()
 	g := NewWithT(t)
@@ -41,11 +41,11 @@ func expectGolden(t *testing.T, file string, object any) {
 	}
 	want, err := os.ReadFile(path)
 	g.Expect(err).NotTo(HaveOccurred())
-	// Not as texts: in a copy of this stage under other names the labels have another order.
-	g.Expect(text).To(MatchYAML(want), "UPDATE=1 writes what it is now to %s", path)
+	// The files are compared as YAML, because in a copy of this stage with other names the labels have another order.
+	g.Expect(text).To(MatchYAML(want), "UPDATE=1 writes the current object to %s", path)
 }
 
-// The DaemonSet of a Goop in which everything is set, and the least one's.
+// The DaemonSet of a Goop with all fields, and that of a Goop with only the required ones.
 func TestDesiredRound(t *testing.T) {
 	t.Parallel()
 	full := aGoop(func(s *v1alpha1.GoopSpec) {
@@ -63,8 +63,8 @@ func TestDesiredRound(t *testing.T) {
 	expectGolden(t, "cleanup.yaml", desiredCleanup(aGoop(cleanup), []string{"a"}, testImages))
 }
 
-// Without host access a worker passes the strictest Pod Security Standard; with it only the work is let out.
-func TestOnlyTheWorkIsLetOut(t *testing.T) {
+// Without host access a worker meets the Pod Security level restricted. With it, only the work container is unrestricted.
+func TestOnlyTheWorkContainerIsUnrestricted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		host       *v1alpha1.HostAccess
@@ -100,10 +100,10 @@ func TestOnlyTheWorkIsLetOut(t *testing.T) {
 	}
 }
 
-// The API server takes every kind of DaemonSet.
+// The API server accepts every kind of DaemonSet.
 func TestDaemonSetsAreValid(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	n := 0
 	for _, host := range []*v1alpha1.HostAccess{nil, {Root: v1alpha1.HostRootReadOnly}, {Root: v1alpha1.HostRootReadWrite, PID: true, Network: true}} {
 		for _, round := range []plan.Round{{Everywhere: true}, {Everywhere: true, Nodes: []string{"a", "b"}}, {}, {Nodes: []string{"a", "b"}}} {
@@ -122,8 +122,8 @@ func TestDaemonSetsAreValid(t *testing.T) {
 	w.Expect(w.client.Create(w.ctx, desiredCleanup(goop, []string{"a"}, testImages))).To(Succeed())
 }
 
-// Someone has changed the affinity: that is seen, and what nodes it names is read all the same.
-func TestRoundOfAnotherHand(t *testing.T) {
+// Another writer has changed the affinity. That is detected.
+func TestRoundThatAnotherWriterHasChanged(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.NodeSelector){
 		"another order": func(s *corev1.NodeSelector) {
@@ -145,7 +145,7 @@ func TestRoundOfAnotherHand(t *testing.T) {
 	}
 }
 
-// expand does to an argument what the kubelet does: $(NAME) is replaced, $$ is one $
+// expand does what the kubelet does with an argument: it expands $(NAME), and replaces $$ by $
 // (k8s.io/kubernetes/third_party/forked/golang/expansion/expand.go).
 func expand(arg string) string {
 	const escaped = "\x01"
@@ -165,7 +165,7 @@ func TestCommandReachesTheWorkerAsWritten(t *testing.T) {
 	}
 }
 
-// The DaemonSets of 5,000 nodes are well below what the store takes for an object.
+// The DaemonSets of 5,000 nodes are well below the size limit of etcd.
 func TestSizeOfADaemonSet(t *testing.T) {
 	t.Parallel()
 	nodes := manyNodes(5000)

@@ -3,102 +3,179 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// ensureRounds brings the DaemonSets in line with the plan: first those that lose nodes, then those that gain some, then
-// those that are not there yet. It returns after the first change. What is rejected of one does not keep the others from
-// being created.
-func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation) (bool, error) {
+// ensureRounds brings the DaemonSets in line with the plan. First DaemonSets lose nodes, then they gain nodes, then
+// missing ones are created, the last two only if work may begin. It returns after the first change.
+func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation, mayBegin bool) (bool, error) {
 	if observed.unreadable != "" && !observed.goop.Ended() {
 		return false, nil
 	}
 	lose, gain, missing := changes(observed)
-	if len(lose) > 0 && beginsUnrecorded(observed) {
-		// Work that is deleted has to be cleaned up after: that is recorded first.
+	if len(lose) > 0 && beginsUnrecorded(observed) && observed.unreadable == "" {
+		// The nodes where deleted work had begun have to be cleaned up, so they are recorded first, unless a user has yet to
+		// repair the record. With stopping set, recordWork writes at once, and includes nodes where work may still begin.
 		observed.stopping = true
 		return r.recordWork(ctx, observed)
 	}
-	place := func(round plan.Round) (bool, error) {
-		return r.place(ctx, observed.goop, observed.rounds[round.Number], round)
-	}
-	changed, rejected := firstChange(lose, place)
-	if changed || (rejected != nil && !isRejected(rejected)) || len(gain)+len(missing) == 0 {
+	// A rejected change does not keep other work from ending.
+	changed, rejected := r.endRounds(ctx, observed, lose)
+	if changed || (rejected != nil && !isRejected(rejected)) || !mayBegin {
 		return changed, rejected
 	}
-	if err := r.confirm(ctx, observed.goop); err != nil {
-		return false, err
-	}
-	changed, err := firstChange(gain, place)
+	changed, err := r.beginRounds(ctx, observed, gain, missing)
 	if changed || (err != nil && !isRejected(err)) {
 		return changed, err
-	}
-	rejected = errors.Join(rejected, err)
-	changed, err = firstChange(missing, func(round plan.Round) (bool, error) {
-		err := r.createDaemonSet(ctx, observed.goop, round, desiredRound(observed.goop, round, r.images))
-		return err == nil, err
-	})
-	if changed {
-		return true, nil
 	}
 	return false, errors.Join(rejected, err)
 }
 
-// firstChange changes one round after another, until one was changed or could not be. The error joins what was rejected.
-func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error)) (bool, error) {
-	var rejected error
+// beginRounds adds nodes to DaemonSets, then creates missing ones. It returns after the first change.
+func (r *GoopReconciler) beginRounds(ctx context.Context, observed *observation, gain, missing []plan.Round) (bool, error) {
+	if len(gain)+len(missing) == 0 {
+		return false, nil
+	}
+	// A worker may still be terminating because a user has deleted its DaemonSet. If its work were placed elsewhere now,
+	// two copies would run at the same time.
+	if observed.nodes.anyReachable(observed.work.ending) {
+		gain = nil
+	}
+	if err := r.confirm(ctx, observed.goop); err != nil {
+		return false, err
+	}
+	return firstChange(append(gain, missing...), func(round plan.Round) (bool, error) {
+		if observed.rounds[round.Number] != nil {
+			return r.placeRound(ctx, observed, round)
+		}
+		return r.createDaemonSet(ctx, observed, round, desiredRound(observed.goop, round, r.images), observed.work.ending)
+	}, isOfOneName)
+}
+
+// endRounds removes nodes from the first round that has to lose some and can. It has retries of its own: if it waited for
+// the retry of another failed write, the pod of a finished worker could be deleted meanwhile, and the work would run
+// again.
+func (r *GoopReconciler) endRounds(ctx context.Context, observed *observation, lose []plan.Round) (changed bool, err error) {
+	if len(lose) == 0 {
+		return false, nil
+	}
+	err = r.endRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) (err error) {
+		changed, err = firstChange(lose, func(round plan.Round) (bool, error) { return r.placeRound(ctx, observed, round) }, isRejected)
+		return err
+	})
+	return changed, err
+}
+
+// firstChange changes one round after another until one has changed, until an error is not a rejection, or until a
+// rejection is not one that skippable accepts. The error joins all rejections.
+func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error), skippable func(error) bool) (bool, error) {
+	var failed error
 	for _, round := range rounds {
 		changed, err := change(round)
 		if changed || (err != nil && !isRejected(err)) {
 			return changed, err
 		}
-		rejected = errors.Join(rejected, err)
+		failed = errors.Join(failed, err)
+		if err != nil && !skippable(err) {
+			break
+		}
 	}
-	return false, rejected
+	return false, failed
 }
 
-// createDaemonSet creates the DaemonSet of a round, or of the cleanup.
-func (r *GoopReconciler) createDaemonSet(ctx context.Context, goop *v1alpha1.Goop, round plan.Round, daemonSet *appsv1.DaemonSet) error {
-	if err := r.checkHostAccess(goop, round); err != nil {
-		return err
-	}
-	return ensureDependent(ctx, r.Client, fieldOwner, goop, &appsv1.DaemonSet{}, daemonSet)
+// isOfOneName reports whether an error concerns the name of a single round. Any other rejection would be the same for all
+// rounds, because they differ only in name and nodes.
+func isOfOneName(err error) bool {
+	found, others := without(err, v1alpha1.ReasonNameConflict)
+	return found && others == nil
 }
 
-// place gives a DaemonSet its nodes, and tells whether that changed anything. It is the only field that is changed, but
-// for the update strategy, if another writer has: with another, finished work would run again for it.
-func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *appsv1.DaemonSet, round plan.Round) (bool, error) {
+// createDaemonSet creates the DaemonSet of a round or of the cleanup, and reports whether it did. While pods of a deleted
+// DaemonSet are terminating on these nodes it waits: otherwise two copies of a worker would run at the same time. The
+// deletion of a pod triggers a reconciliation.
+func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observation, round plan.Round, desired *appsv1.DaemonSet, ending map[string]bool) (bool, error) {
+	goop := observed.goop
 	if err := r.checkHostAccess(goop, round); err != nil {
 		return false, err
 	}
-	return patchDependent(ctx, r.Client, fieldOwner, live, map[string]any{
-		"spec": map[string]any{
-			"updateStrategy": map[string]any{"type": appsv1.OnDeleteDaemonSetStrategyType, "rollingUpdate": nil},
-			"template": map[string]any{"spec": map[string]any{"affinity": map[string]any{
-				"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": nodeSelectorOf(round)},
-			}}},
-		},
-	})
+	// A DaemonSet that the Goop no longer owns is a name conflict. It is not deleted.
+	found, err := findDependent(ctx, r.Client, r.Client, goop, &appsv1.DaemonSet{}, client.ObjectKeyFromObject(desired))
+	switch {
+	case err != nil:
+	case found:
+		// It has appeared in the cache since the observation.
+		err = fmt.Errorf("creating DaemonSet %s: %w", desired.Name, errStale)
+	case observed.nodes.anyReachable(ending):
+		return false, nil
+	default:
+		var created bool
+		if created, err = createDependent(ctx, r.Client, fieldOwner, desired); err == nil && !created {
+			err = errNamespaceTerminating
+		}
+	}
+	// After any other error the API server may have created it nevertheless.
+	if !isRejected(err) && !errors.Is(err, errNamespaceTerminating) {
+		r.pace.begins(observed.key())
+	}
+	return err == nil, err
 }
 
-// checkHostAccess returns an error if pods on these nodes would have an access to them that this operator does not
-// grant. Whatever creates pods calls it: neither an edited record nor a restart without the flag gives more.
+// placeRound writes the nodes of a round into the affinity of its DaemonSet.
+func (r *GoopReconciler) placeRound(ctx context.Context, observed *observation, round plan.Round) (bool, error) {
+	return r.place(ctx, observed.goop, observed.rounds[round.Number], round, roundLabels(observed.goop, round.Number))
+}
+
+// place writes the nodes of a round into the affinity of a DaemonSet, and reports whether that changed anything. It also
+// restores the labels and the update strategy if another writer has changed them: with a rolling update, each change of
+// the affinity would run finished work again. Other fields are never changed.
+func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *appsv1.DaemonSet, round plan.Round, labels map[string]string) (bool, error) {
+	if err := r.checkHostAccess(goop, round); err != nil {
+		return false, err
+	}
+	stored, err := patchDependent(ctx, r.Client, fieldOwner, live, labels, map[string]any{
+		"updateStrategy": map[string]any{"type": appsv1.OnDeleteDaemonSetStrategyType, "rollingUpdate": nil},
+		"template": map[string]any{"spec": map[string]any{"affinity": map[string]any{
+			"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": nodeSelectorOf(round)},
+		}}},
+	})
+	if err != nil || stored.ResourceVersion == live.ResourceVersion {
+		return false, err
+	}
+	// A change that an admission policy makes on every write is not drift. It becomes an error only if the result differs
+	// each time.
+	state := func(daemonSet *appsv1.DaemonSet) string {
+		is, ours := roundOf(round.Number, daemonSet)
+		return fmt.Sprint(is, ours, k8slabels.SelectorFromSet(labels).Matches(k8slabels.Set(daemonSet.Labels)))
+	}
+	if after := state(stored); after == state(live) && after != fmt.Sprint(round, true, true) {
+		return false, changedByAdmission("labels or affinity", "DaemonSet "+live.Name)
+	}
+	return true, nil
+}
+
+// checkHostAccess returns an error if pods of this round would have host access that this operator does not permit. It is
+// called before anything that creates pods, so that neither an edited record nor a restart without the flag gives more
+// access.
 func (r *GoopReconciler) checkHostAccess(goop *v1alpha1.Goop, round plan.Round) error {
 	if r.allowHostAccess || !asksForHost(goop) || (!round.Everywhere && len(round.Nodes) == 0) {
 		return nil
 	}
-	return &rejectedError{reason: v1alpha1.ReasonHostAccessRefused, message: hostAccessMessage}
+	return &rejectedError{reason: v1alpha1.ReasonHostAccessNotAllowed, message: hostAccessMessage}
 }
 
-// changes are the rounds that are not as planned: those that lose nodes, those that only gain some, and those that
-// have no DaemonSet.
+// changes returns the rounds that differ from the plan: those that lose nodes, without the nodes that they gain; those
+// that only gain nodes; and those without a DaemonSet. Losses come first: the checks that are needed before work begins
+// on more nodes must not keep work elsewhere from ending.
 func changes(observed *observation) (lose, gain, missing []plan.Round) {
 	planned := map[int]bool{}
 	for _, round := range observed.plan {
@@ -107,10 +184,10 @@ func changes(observed *observation) (lose, gain, missing []plan.Round) {
 		switch is := observed.placed[round.Number]; {
 		case daemonSet == nil:
 			missing = append(missing, round)
-		// A user has deleted it. It is created again when it is gone.
+		// A user has deleted it. It is created again when it no longer exists.
 		case isBeingDeleted(daemonSet):
 		case observed.edited[round.Number] || !gains(is, round):
-			lose = append(lose, round)
+			lose = append(lose, common(is, round))
 		case !same(is, round):
 			gain = append(gain, round)
 		}
@@ -127,7 +204,7 @@ func same(a, b plan.Round) bool {
 	return a.Everywhere == b.Everywhere && slices.Equal(a.Nodes, b.Nodes)
 }
 
-// gains tells whether a round has all the nodes that it had.
+// gains reports whether a round keeps all the nodes that it had.
 func gains(before, after plan.Round) bool {
 	switch {
 	case same(before, after):
@@ -145,7 +222,28 @@ func gains(before, after plan.Round) bool {
 	return contains(after.Nodes, before.Nodes)
 }
 
-// contains tells whether a sorted list has all that is in another.
+// common returns a round with the nodes that are in both.
+func common(before, after plan.Round) plan.Round {
+	both := plan.Round{Number: after.Number, Everywhere: before.Everywhere && after.Everywhere}
+	if both.Everywhere {
+		both.Nodes = slices.Concat(before.Nodes, after.Nodes)
+		slices.Sort(both.Nodes)
+		both.Nodes = slices.Compact(both.Nodes)
+		return both
+	}
+	listed, other := after, before
+	if after.Everywhere {
+		listed, other = before, after
+	}
+	for _, node := range listed.Nodes {
+		if _, found := slices.BinarySearch(other.Nodes, node); found != other.Everywhere {
+			both.Nodes = append(both.Nodes, node)
+		}
+	}
+	return both
+}
+
+// contains reports whether a sorted list has all elements of another.
 func contains(all, some []string) bool {
 	for len(some) > 0 {
 		at, found := slices.BinarySearch(all, some[0])
@@ -157,8 +255,8 @@ func contains(all, some []string) bool {
 	return true
 }
 
-// deleteAfterTTL deletes what is left of work that is over, when the TTL has expired: first the DaemonSets, then the
-// record, unless a cleanup is to read it.
+// deleteAfterTTL deletes the dependents of finished work when the TTL has expired: first the DaemonSets, then the record,
+// unless a cleanup needs it.
 func (r *GoopReconciler) deleteAfterTTL(ctx context.Context, observed *observation) (bool, error) {
 	ttl := observed.goop.Spec.TTLSecondsAfterFinished
 	if !observed.goop.Ended() || ttl == nil || observed.goop.Status.CompletionTime == nil {
@@ -174,13 +272,16 @@ func (r *GoopReconciler) deleteAfterTTL(ctx context.Context, observed *observati
 	if len(observed.rounds) > 0 || len(observed.goop.Spec.CleanupCmd) > 0 {
 		return false, nil
 	}
-	if numbers := slices.Sorted(maps.Keys(observed.shards)); len(numbers) > 0 {
-		return true, deleteDependent(ctx, r.Client, observed.shards[numbers[len(numbers)-1]])
+	for _, number := range slices.Backward(slices.Sorted(maps.Keys(observed.shards))) {
+		// Another controller's finalizer may keep it.
+		if shard := observed.shards[number]; shard.DeletionTimestamp.IsZero() {
+			return true, deleteDependent(ctx, r.Client, shard)
+		}
 	}
 	return false, nil
 }
 
-// deleteRounds ends the work: it deletes the DaemonSets one by one. While their pods are there, the cleanup waits.
+// deleteRounds ends the work by deleting the DaemonSets one by one.
 func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation) (bool, error) {
 	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
 		if daemonSet := observed.rounds[number]; !isBeingDeleted(daemonSet) {
@@ -190,4 +291,16 @@ func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation
 	return false, nil
 }
 
-func isBeingDeleted(daemonSet *appsv1.DaemonSet) bool { return !daemonSet.DeletionTimestamp.IsZero() }
+// endHostAccess deletes work with host access that is no longer permitted. Its results are recorded first if possible. A
+// record that cannot be read or written does not keep the pods on their nodes.
+func (r *GoopReconciler) endHostAccess(ctx context.Context, observed *observation) (bool, error) {
+	if !observed.hostRejected || len(observed.rounds) == 0 {
+		return false, nil
+	}
+	changed, unrecorded := r.recordWork(ctx, observed)
+	if changed || isStale(unrecorded) {
+		return changed, unrecorded
+	}
+	changed, err := r.deleteRounds(ctx, observed)
+	return changed, errors.Join(unrecorded, err)
+}

@@ -28,14 +28,15 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// bare is an API server of one test's own, without the CRD of Goops.
+// bare is a test's own API server, without the CRD of Goops.
 type bare struct {
-	*world
+	*testEnv
 	user *envtest.AuthenticatedUser
 }
 
 func newBare(t *testing.T) *bare {
 	t.Helper()
+	apiServer(t) // with it begins stopOnCtrlC
 	env := &envtest.Environment{
 		Scheme:                      scheme,
 		DownloadBinaryAssets:        os.Getenv("KUBEBUILDER_ASSETS") == "",
@@ -46,11 +47,18 @@ func newBare(t *testing.T) *bare {
 			t.Errorf("stopping the API server: %v", err)
 		}
 	})
+	stopping.Lock()
+	stopOthers := stopServer
+	stopServer = func() {
+		_ = env.Stop()
+		stopOthers()
+	}
 	restConfig, err := env.Start()
+	stopping.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bare{world: &world{WithT: NewWithT(t), ctx: ctrl.LoggerInto(t.Context(), testr.New(t)), config: restConfig, namespace: metav1.NamespaceDefault}}
+	b := &bare{testEnv: &testEnv{WithT: NewWithT(t), ctx: ctrl.LoggerInto(t.Context(), testr.New(t)), config: restConfig, namespace: metav1.NamespaceDefault}}
 	b.user, err = env.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
 	b.Expect(err).NotTo(HaveOccurred())
 	b.client, err = client.New(restConfig, client.Options{Scheme: scheme})
@@ -58,22 +66,22 @@ func newBare(t *testing.T) *bare {
 	return b
 }
 
-// apply does what `make install` (crd) and `make deploy` (default) of a scaffold do: kustomize's output goes to
-// kubectl. It returns what that says if it fails.
+// apply does what `make install` (crd) and `make deploy` (default) of a scaffold do: it passes the output of kustomize to
+// kubectl. The error has kubectl's message.
 func (b *bare) apply(args ...string) error {
 	kubectl, err := b.user.Kubectl()
 	b.Expect(err).NotTo(HaveOccurred())
 	_, stderr, err := kubectl.Run(append([]string{"apply", "--server-side"}, args...)...)
 	if err != nil {
-		said, _ := io.ReadAll(stderr)
-		return fmt.Errorf("%w: %s", err, said)
+		output, _ := io.ReadAll(stderr)
+		return fmt.Errorf("%w: %s", err, output)
 	}
 	return nil
 }
 
 func folder(name string) string { return filepath.Join("..", "..", "config", name) }
 
-// deployed is what a deployment left on the server, without what the server made up.
+// deployed is the state on the server after a deployment, without generated values.
 type deployed struct {
 	CRD      apiextensionsv1.CustomResourceDefinitionSpec
 	Operator appsv1.DeploymentSpec
@@ -91,12 +99,12 @@ func (b *bare) deployed() deployed {
 	b.Expect(b.client.Get(b.ctx, client.ObjectKey{Namespace: "goop-system", Name: "goop-controller-manager"}, &operator)).To(Succeed())
 	var role rbacv1.ClusterRole
 	b.Expect(b.client.Get(b.ctx, client.ObjectKey{Name: "goop-manager-role"}, &role)).To(Succeed())
-	b.Expect(operator.Generation).To(Equal(int64(1)), "nothing was changed after it was made")
+	b.Expect(operator.Generation).To(Equal(int64(1)), "nothing was changed after its creation")
 	return deployed{crd.Spec, operator.Spec, role.Rules}
 }
 
-// Q8: deploy or install first? It does not matter. What deploy applies holds the CRD, before all that needs it, so
-// deploy alone is enough, and every order ends the same.
+// Q8: deploy or install first? The order does not matter. What deploy applies includes the CRD, before all objects that
+// need it. So deploy alone is enough, and every order has the same result.
 func TestSeedQuestion_DeployOrInstallFirst(t *testing.T) {
 	t.Parallel()
 	var first *deployed
@@ -108,7 +116,7 @@ func TestSeedQuestion_DeployOrInstallFirst(t *testing.T) {
 			}
 			b.Eventually(func() error {
 				return b.apply("-f", filepath.Join(folder("samples"), "v1alpha1_goop.yaml"))
-			}, watchTimeout).Should(Succeed(), "a kind is served a moment after its CRD was made")
+			}, watchTimeout).Should(Succeed(), "a kind is served a moment after its CRD was created")
 			left := b.deployed()
 			if first == nil {
 				first = &left
@@ -118,8 +126,8 @@ func TestSeedQuestion_DeployOrInstallFirst(t *testing.T) {
 	}
 }
 
-// The order that does fail: an object before its CRD, at once, and an operator before its CRD, after a while. The
-// operator waits, asking every ten seconds; if the CRD comes it works, and after CacheSyncTimeout it ends with an error.
+// Two orders fail: an object before its CRD, at once, and an operator before its CRD, after a while. The operator retries
+// every ten seconds. If the CRD is created it works; after CacheSyncTimeout it ends with an error.
 func TestSeedQuestion_AnOperatorWaitsForItsCRD(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
@@ -131,7 +139,7 @@ func TestSeedQuestion_AnOperatorWaitsForItsCRD(t *testing.T) {
 	case err := <-b.manage(t, 2*time.Second):
 		b.Expect(err).To(MatchError(ContainSubstring("timed out waiting for cache to be synced for kind source: *v1alpha1.Goop")))
 	case <-time.After(watchTimeout):
-		t.Fatal("the manager goes on without the kind")
+		t.Fatal("the manager continues without the kind")
 	}
 
 	ended := b.manage(t, 0)
@@ -147,8 +155,8 @@ func TestSeedQuestion_AnOperatorWaitsForItsCRD(t *testing.T) {
 	b.Expect(ended).NotTo(Receive())
 }
 
-// manage runs the controller until the test ends. What it ends with comes through the channel. 0 is the default for
-// how long it waits for its caches: two minutes.
+// manage runs the controller until the test ends. The channel gets its error. A timeout of 0 is the default for its
+// caches: two minutes.
 func (b *bare) manage(t *testing.T, cacheSyncTimeout time.Duration) <-chan error {
 	t.Helper()
 	mgr, err := ctrl.NewManager(b.config, ctrl.Options{

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,24 +18,24 @@ import (
 	"example.com/workbook/04-goop/internal/record"
 )
 
-// observeRecord reads the ConfigMaps of the record, which are called shards.
+// observeRecord reads the ConfigMaps of the record, which are called shards, from the cache. Shards that the cache lacks
+// are read from the API server.
 //
-// A user who may create ConfigMaps can create one with the name, the labels, the owner and the field manager of a shard.
-// What users of Goops cannot write is the status of a Goop. So a shard is created without the name of any node, its uid is
-// written to the status, and only then is work recorded in it. A ConfigMap that names nodes, and whose uid is not in the
-// status, is not believed. Who may edit ConfigMaps can still edit a shard: the README says what follows from that.
+// A user with the permission to create ConfigMaps can create one with the name, labels, owner and field manager of a
+// shard. Users of Goops cannot write the status of a Goop. So a shard is created without node names, the uid in the API
+// server's response is written to the status, and only then is work recorded in the shard. A ConfigMap whose uid is not
+// in the status is not trusted. A user with the permission to update ConfigMaps can still edit a shard: the README
+// describes the consequences.
 func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observation) (err error) {
 	goop := observed.goop
 	if observed.found, err = r.shardsOf(ctx, observed.key()); err != nil {
 		return err
 	}
-	if err := r.releaseShardsOf(ctx, observed.key(), withoutOwner(observed.found, goop)); err != nil {
-		return err
-	}
+	observed.unbegun = r.pace.isUnbegun(observed.key(), goop.UID)
 	observed.uids = slices.Clone(goop.Status.RecordUIDs)
 	for number, uid := range observed.uids {
 		shard := observed.found[number]
-		// After the end the record is deleted, unless a cleanup is to read it.
+		// After the end of the work the record is deleted, unless a cleanup needs it.
 		if uid == "" || (!isShard(shard, uid) && goop.Ended() && goop.DeletionTimestamp.IsZero()) {
 			continue
 		}
@@ -51,32 +50,40 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 		}
 		observed.shards[number] = shard
 	}
-	addNewShards(observed)
+	addUnknownShards(observed)
 	observed.record, err = record.Read(texts(observed))
 	switch {
 	case len(observed.shards) < len(observed.uids):
 		observed.record = record.Salvage(texts(observed), len(observed.uids))
+	case len(texts(observed)) < len(observed.shards):
+		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), withoutText(observed)
 	case err != nil:
 		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), err.Error()
 	}
 	return nil
 }
 
-// addNewShards adds the shards whose uids are not in the status yet. Those of an earlier version of the operator are
-// known by the start time, which only an operator can have written.
-func addNewShards(observed *observation) {
+// addUnknownShards adds shards whose uids are not in the status, if an earlier version of the operator created them. In
+// that case the status has a start time but no uids, and only an operator can write the status. Any other shard that
+// contains node names is forged.
+func addUnknownShards(observed *observation) {
 	earlier := len(observed.uids) == 0 && observed.goop.Status.StartTime != nil
-	for number := len(observed.uids); observed.found[number] != nil && metav1.IsControlledBy(observed.found[number], observed.goop); number++ {
+	for number := len(observed.uids); number < record.MaxShards; number++ {
 		shard := observed.found[number]
-		if !earlier && record.NamesNodes(shard.Data[record.Key]) {
-			observed.forged = number
+		switch {
+		case shard == nil || !metav1.IsControlledBy(shard, observed.goop):
+			return
+		case !earlier:
+			if record.NamesNodes(shard.Data[record.Key]) {
+				observed.forged = number
+			}
 			return
 		}
 		observed.shards[number], observed.uids = shard, append(observed.uids, string(shard.UID))
 	}
 }
 
-// withoutOwner are the shards of other Goops that had this name.
+// withoutOwner returns the shards of earlier Goops of this name.
 func withoutOwner(found map[int]*corev1.ConfigMap, goop *v1alpha1.Goop) map[int]*corev1.ConfigMap {
 	others := map[int]*corev1.ConfigMap{}
 	for number, shard := range found {
@@ -91,7 +98,7 @@ func isShard(shard *corev1.ConfigMap, uid string) bool {
 	return shard != nil && string(shard.UID) == uid
 }
 
-// shardsOf finds the ConfigMaps that have the name and the label of a shard, in the cache. They are not copied, so they
+// shardsOf returns the ConfigMaps in the cache that have the name of a shard, and its label or its owner. They are not copies, so they
 // must not be changed.
 func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName) (map[int]*corev1.ConfigMap, error) {
 	var list corev1.ConfigMapList
@@ -108,9 +115,9 @@ func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName
 	return found, nil
 }
 
-// shardPastTheCache reads a shard that the cache does not have: a user may have removed its label, or the cache may be
-// behind. It is nil if there is none. It lists, because the operator may not get
-// ConfigMaps.
+// shardPastTheCache reads a shard from the API server, because the cache does not have it: a user may have removed its
+// label and its owner, or the cache may be stale. It returns nil if there is none. It uses list, because the operator has
+// no permission to get ConfigMaps.
 func (r *GoopReconciler) shardPastTheCache(ctx context.Context, goop *v1alpha1.Goop, number int) (*corev1.ConfigMap, error) {
 	name := shardName(goop.Name, number)
 	var list corev1.ConfigMapList
@@ -124,15 +131,30 @@ func (r *GoopReconciler) shardPastTheCache(ctx context.Context, goop *v1alpha1.G
 	return &list.Items[0], nil
 }
 
+// texts returns the texts of the shards. A shard without a text is left out: it is not the same as a shard with an empty
+// text, and nothing may be added to it.
 func texts(observed *observation) map[int]string {
 	texts := make(map[int]string, len(observed.shards))
 	for number, shard := range observed.shards {
-		texts[number] = shard.Data[record.Key]
+		if text, found := shard.Data[record.Key]; found {
+			texts[number] = text
+		}
 	}
 	return texts
 }
 
-// copyRecord reads the record once more, to be added to: the observation stays as it is.
+// withoutText returns a message about the first shard without a text.
+func withoutText(observed *observation) string {
+	all := texts(observed)
+	for _, number := range slices.Sorted(maps.Keys(observed.shards)) {
+		if _, found := all[number]; !found {
+			return fmt.Sprintf("ConfigMap %s has no %q", shardName(observed.goop.Name, number), record.Key)
+		}
+	}
+	return ""
+}
+
+// copyRecord reads the record again, so that entries can be added without a change to the observation.
 func copyRecord(observed *observation) *record.Record {
 	if observed.unreadable == "" && len(observed.shards) == len(observed.uids) {
 		if again, err := record.Read(texts(observed)); err == nil {
@@ -142,27 +164,14 @@ func copyRecord(observed *observation) *record.Record {
 	return record.Salvage(texts(observed), len(observed.uids))
 }
 
-// desiredShard is a ConfigMap of the record. For a cleanup it has the Goop's finalizer: where a Goop is deleted in the
-// foreground, or with its namespace, it would go before the cleanup has read it.
-func desiredShard(goop *v1alpha1.Goop, shard record.Shard) *corev1.ConfigMap {
-	meta := withoutBlocking(dependentMeta(goop, shardName(goop.Name, shard.Number), dependentLabels(goop)))
-	if len(goop.Spec.CleanupCmd) > 0 {
-		meta.Finalizers = []string{v1alpha1.CleanupFinalizer}
-	}
-	return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{record.Key: shard.Text}}
-}
-
-// shardName is the name of a ConfigMap of the record.
-func shardName(goop string, number int) string { return goop + "-record-" + strconv.Itoa(number) }
-
-// shardNumber is the number of the shard of that name; false if it is not that of a shard.
+// shardNumber returns the number of the shard with that name; false if it is not the name of a shard.
 func shardNumber(goop, name string) (int, bool) {
 	number, err := strconv.Atoi(strings.TrimPrefix(name, goop+"-record-"))
 	return number, err == nil && number >= 0 && name == shardName(goop, number)
 }
 
-// releaseRecord removes the finalizer from the record: the cleanup is done. The last shard is the first: what is left
-// after a crash has the start of the record.
+// releaseRecord removes the finalizer from the record after the cleanup. It begins with the last shard, so that the
+// beginning of the record is still there after a crash.
 func (r *GoopReconciler) releaseRecord(ctx context.Context, observed *observation) error {
 	all := maps.Clone(observed.found)
 	maps.Copy(all, observed.shards)
@@ -178,7 +187,12 @@ func (r *GoopReconciler) releaseRecord(ctx context.Context, observed *observatio
 	return nil
 }
 
-// releaseAbandoned removes the finalizer from the record of a Goop that is gone: see releaseShardsOf.
+// releaseEarlier removes the finalizer from the records of earlier Goops of this name: see releaseShardsOf.
+func (r *GoopReconciler) releaseEarlier(ctx context.Context, observed *observation) error {
+	return r.releaseShardsOf(ctx, observed.key(), withoutOwner(observed.found, observed.goop))
+}
+
+// releaseAbandoned removes the finalizer from the record of a Goop that no longer exists: see releaseShardsOf.
 func (r *GoopReconciler) releaseAbandoned(ctx context.Context, goop types.NamespacedName) error {
 	found, err := r.shardsOf(ctx, goop)
 	if err != nil {
@@ -187,8 +201,8 @@ func (r *GoopReconciler) releaseAbandoned(ctx context.Context, goop types.Namesp
 	return r.releaseShardsOf(ctx, goop, found)
 }
 
-// releaseShardsOf removes the finalizer from those shards that are being deleted and whose Goop is gone, because a user
-// has removed its finalizer: nothing else would ever do so. There may be another Goop of that name.
+// releaseShardsOf removes the finalizer from shards that are being deleted and whose Goop no longer exists, because a
+// user has removed the Goop's finalizer. No other controller would remove it. A new Goop may have the same name.
 func (r *GoopReconciler) releaseShardsOf(ctx context.Context, key types.NamespacedName, found map[int]*corev1.ConfigMap) error {
 	abandoned := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(number int) bool {
 		return found[number].DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(found[number], v1alpha1.CleanupFinalizer)
@@ -218,26 +232,30 @@ func (r *GoopReconciler) releaseShard(ctx context.Context, shard *corev1.ConfigM
 	if !controllerutil.RemoveFinalizer(shard, v1alpha1.CleanupFinalizer) {
 		return nil
 	}
-	if err := r.Update(ctx, shard, client.FieldOwner(fieldOwner)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer from ConfigMap %s: %w", shard.Name, err)
+	err := r.Update(ctx, shard, client.FieldOwner(fieldOwner))
+	if err == nil || isGone(err) {
+		return nil
 	}
-	return nil
+	return classify("removing the finalizer from ConfigMap "+shard.Name, err)
 }
 
-// confirm reads past the cache whether the Goop is still what it is taken for. It is called before anything is made
-// that might run work, and before the Goop goes: work that has ended is not done again because a cache is behind.
-func (r *GoopReconciler) confirm(ctx context.Context, goop *v1alpha1.Goop) error {
-	var live v1alpha1.Goop
-	key := types.NamespacedName{Namespace: goop.Namespace, Name: goop.Name}
-	if err := r.apiReader.Get(ctx, key, &live); err != nil {
-		if apierrors.IsNotFound(err) {
-			return errStale
+// discardShard deletes a shard whose uid is not in the status: either the operator crashed before it wrote the uid, or a
+// user created the ConfigMap. The two cases cannot be distinguished, so the shard is not trusted. A ConfigMap that the
+// operator cannot have written, or that is being deleted, is left unchanged.
+func (r *GoopReconciler) discardShard(ctx context.Context, shard *corev1.ConfigMap) error {
+	text, isText := shard.Data[record.Key]
+	switch {
+	case !isText || len(shard.Data)+len(shard.BinaryData) > 1 || record.NamesNodes(text) || !shard.DeletionTimestamp.IsZero():
+		return &rejectedError{
+			reason:  v1alpha1.ReasonNameConflict,
+			message: fmt.Sprintf("ConfigMap %s was not written by this operator: it is left as it is", shard.Name),
 		}
-		return fmt.Errorf("reading Goop %s: %w", goop.Name, err)
+	case controllerutil.ContainsFinalizer(shard, v1alpha1.CleanupFinalizer):
+		return r.releaseShard(ctx, shard)
 	}
-	if live.UID != goop.UID || live.Spec.Suspend != goop.Spec.Suspend || live.Ended() != goop.Ended() ||
-		live.DeletionTimestamp.IsZero() != goop.DeletionTimestamp.IsZero() || !slices.Equal(live.Status.RecordUIDs, goop.Status.RecordUIDs) {
-		return errStale
+	err := r.Delete(ctx, shard, client.Preconditions{UID: new(shard.UID), ResourceVersion: new(shard.ResourceVersion)})
+	if err == nil || isGone(err) {
+		return nil
 	}
-	return nil
+	return classify("deleting ConfigMap "+shard.Name, err)
 }

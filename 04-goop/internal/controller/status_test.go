@@ -17,7 +17,7 @@ import (
 
 var started = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// seeing are facts of a Goop that was started a minute ago on nodes a and b, and of which nothing is finished.
+// seeing returns the observation of a Goop that was started a minute ago on nodes a and b, where no worker has finished.
 func seeing(change ...func(*observation)) *observation {
 	seen := newObservation(aGoop(), started.Add(time.Minute))
 	seen.complete, seen.eligible = true, []string{"a", "b"}
@@ -57,7 +57,7 @@ func TestRunningCondition(t *testing.T) {
 	}
 	unplanned := func(err error) func(*observation) { return func(f *observation) { f.unplanned = err } }
 	tooMany := unplanned(&plan.TooManyRoundsError{JobCount: 65, Nodes: 2, Excess: 1})
-	refused := func(f *observation) { f.failure = failureOf(nameConflict("DaemonSet job-0")) }
+	rejected := func(f *observation) { f.failure = failureOf(nameConflict("DaemonSet job-0")) }
 	host := func(f *observation) { f.hostRejected, f.stopping = true, true }
 	for name, test := range map[string]struct {
 		seen   *observation
@@ -71,13 +71,13 @@ func TestRunningCondition(t *testing.T) {
 		"one of two in trouble":    {seeing(inTrouble, withRunning), metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled},
 		"no node":                  {seeing(unplanned(plan.ErrNoEligibleNodes), inTrouble), metav1.ConditionFalse, v1alpha1.ReasonNoEligibleNodes},
 		"too many":                 {seeing(tooMany), metav1.ConditionFalse, v1alpha1.ReasonTooManyRounds},
-		"conflict":                 {seeing(refused, tooMany), metav1.ConditionFalse, v1alpha1.ReasonNameConflict},
-		"conflict, others at work": {seeing(refused, withRunning), metav1.ConditionTrue, v1alpha1.ReasonNameConflict},
+		"conflict":                 {seeing(rejected, tooMany), metav1.ConditionFalse, v1alpha1.ReasonNameConflict},
+		"conflict, others at work": {seeing(rejected, withRunning), metav1.ConditionTrue, v1alpha1.ReasonNameConflict},
 		"suspended":                {seeing(isSuspended), metav1.ConditionFalse, v1alpha1.ReasonSuspended},
-		"suspended, and rejected":  {seeing(isSuspended, refused), metav1.ConditionFalse, v1alpha1.ReasonNameConflict},
+		"suspended, and rejected":  {seeing(isSuspended, rejected), metav1.ConditionFalse, v1alpha1.ReasonNameConflict},
 		"suspending":               {seeing(isSuspended, withRunning), metav1.ConditionFalse, v1alpha1.ReasonSuspending},
-		"host":                     {seeing(host, isSuspended, withRunning), metav1.ConditionFalse, v1alpha1.ReasonHostAccessRefused},
-		"ended":                    {seeing(isEnded, withRunning, refused), metav1.ConditionFalse, v1alpha1.ReasonFinished},
+		"host":                     {seeing(host, isSuspended, withRunning), metav1.ConditionFalse, v1alpha1.ReasonHostAccessNotAllowed},
+		"ended":                    {seeing(isEnded, withRunning, rejected), metav1.ConditionFalse, v1alpha1.ReasonFinished},
 	} {
 		g := NewWithT(t)
 		running := conditionOf(desiredStatus(test.seen).Conditions, v1alpha1.ConditionRunning)
@@ -97,6 +97,7 @@ func TestSuspendedCondition(t *testing.T) {
 	}{
 		"never":      {seeing(), "", ""},
 		"suspending": {seeing(isSuspended, withRunning), metav1.ConditionFalse, v1alpha1.ReasonSuspending},
+		"unobserved": {seeing(isSuspended, func(f *observation) { f.mayCreatePods = true }), metav1.ConditionFalse, v1alpha1.ReasonSuspending},
 		"suspended":  {seeing(isSuspended), metav1.ConditionTrue, v1alpha1.ReasonSuspended},
 		"resumed":    {seeing(wasSuspended), metav1.ConditionFalse, v1alpha1.ReasonResumed},
 	} {
@@ -150,24 +151,24 @@ func TestCounts(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	status := desiredStatus(seeing(finishedOn("a", 3), finishedOn("gone", 0), withRunning))
-	g.Expect([]int32{status.Desired, status.Running, status.Succeeded, status.Failed}).To(Equal([]int32{3, 1, 1, 1}), "a, b, and one that has left")
+	g.Expect([]int32{status.Desired, status.Running, status.Succeeded, status.Failed}).To(Equal([]int32{3, 1, 1, 1}), "a, b, and a node that was deleted")
 	g.Expect(*status.ExitCode).To(Equal(int32(3)))
 	g.Expect(status.Failures).To(Equal([]v1alpha1.Failure{{Node: "a", ExitCode: 3, Output: "out"}}))
 	g.Expect(status.StartTime.Time).To(BeTemporally("==", started))
 	g.Expect(desiredStatus(seeing()).ExitCode).To(BeNil(), "nothing has finished")
 
-	// At the end the counts stay, whatever becomes of the record.
+	// After the end the counts stay, whatever happens to the record.
 	over := seeing(isEnded, withRunning)
 	over.goop.Status.Succeeded, over.goop.Status.Desired, over.record = 9, 9, newRecord()
 	status = desiredStatus(over)
-	g.Expect([]int32{status.Desired, status.Running, status.Succeeded}).To(Equal([]int32{9, 1, 9}), "but for those that are about to end")
+	g.Expect([]int32{status.Desired, status.Running, status.Succeeded}).To(Equal([]int32{9, 1, 9}), "except workers that are terminating")
 
 	lost := seeing(func(f *observation) { f.unreadable, f.record = "line 3", newRecord() })
 	lost.goop.Status.Succeeded = 5
 	g.Expect(desiredStatus(lost).Succeeded).To(Equal(int32(5)))
 }
 
-// A status is below 64 KiB, whatever workers write and whatever goes wrong.
+// A status is below 64 KiB, whatever workers write and whatever fails.
 func TestSizeOfAStatus(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -184,4 +185,14 @@ func TestSizeOfAStatus(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Logf("%d bytes", len(text))
 	g.Expect(len(text)).To(BeNumerically("<", 64<<10))
+}
+
+// A condition of another controller says which generation that one has seen, not what this one has.
+func TestConditionsOfOthersStay(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	other := metav1.Condition{Type: "example.com/Other", Status: metav1.ConditionTrue, Reason: "Other", ObservedGeneration: 3}
+	status := desiredStatus(seeing(isEnded, func(f *observation) { f.goop.Status.Conditions = append(f.goop.Status.Conditions, other) }))
+	g.Expect(status.Conditions).To(ContainElement(other))
+	g.Expect(conditionOf(status.Conditions, v1alpha1.ConditionComplete).ObservedGeneration).To(Equal(int64(7)))
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,7 +29,7 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// kubernetesVersion is what envtest downloads where KUBEBUILDER_ASSETS names no binaries.
+// kubernetesVersion is the version that envtest downloads if KUBEBUILDER_ASSETS is not set.
 const kubernetesVersion = "v1.37.0"
 
 var scheme = runtime.NewScheme()
@@ -37,15 +39,28 @@ func init() {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 }
 
-// server is a real etcd and API server, shared by the tests of this package: each has a namespace of
-// its own. No controller of Kubernetes runs, so the tests play the ones they need.
+// server is a real etcd and API server, which the tests of this package share: each test has its own namespace. No
+// controller of Kubernetes runs, so the tests simulate the ones they need.
 type server struct {
 	env      *envtest.Environment
 	auditLog string
 }
 
-// startServer starts it when the first test asks for it: the unit tests need none.
+// startServer starts the server when the first test needs it: the unit tests do not.
 var startServer = sync.OnceValues(func() (*server, error) {
+	go stopOnCtrlC()
+	stopping.Lock()
+	defer stopping.Unlock()
+	s, err := newServer()
+	if err != nil {
+		// A port that was free may have been taken before the API server listened: the next has others.
+		stopServer()
+		s, err = newServer()
+	}
+	return s, err
+})
+
+func newServer() (*server, error) {
 	dir, err := os.MkdirTemp("", "goop-envtest-")
 	if err != nil {
 		return nil, err
@@ -63,13 +78,13 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		return nil, err
 	}
 	s.env.ControlPlane.GetAPIServer().Configure().
-		// A list out of the watch cache waits until the cache is known to be current: 20 ms, and these tests list often.
+		// A list from the watch cache waits until the cache is known to be current: 20 ms, and these tests list often.
 		Set("watch-cache-sizes", "pods#0", "daemonsets.apps#0", "configmaps#0", "nodes#0").
 		Set("audit-policy-file", policy).
 		Set("audit-log-path", s.auditLog).
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	if _, err := s.env.Start(); err != nil {
-		// Where it is the CRDs that it does not take, it runs all the same.
+		// The API server runs even if it rejects the CRDs.
 		_ = s.env.Stop()
 		return nil, fmt.Errorf("starting the API server: %w", err)
 	}
@@ -80,14 +95,29 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		_ = os.RemoveAll(dir)
 	}
 	return s, nil
-})
+}
 
-var stopServer = func() {}
+var (
+	stopServer = func() {}
+	// stopping is locked while the API server is started or stopped.
+	stopping sync.Mutex
+)
+
+// stopOnCtrlC stops etcd and the API server when a terminal interrupts the tests: they have process groups of their own.
+func stopOnCtrlC() {
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
+	<-ends
+	stopping.Lock()
+	stopServer()
+	os.Exit(130)
+}
 
 func TestMain(m *testing.M) {
-	// Each test logs to itself; what has no test is not worth reading.
+	// Each test has its own log. Logs without a test are discarded.
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
+	stopping.Lock()
 	stopServer()
 	os.Exit(code)
 }
@@ -101,9 +131,9 @@ func apiServer(t *testing.T) *server {
 	return s
 }
 
-// world is one test's namespace on the API server. A test calls Reconcile itself, and plays the controllers of
+// testEnv is one test's namespace on the API server. A test calls Reconcile itself, and simulates the controllers of
 // Kubernetes that it needs.
-type world struct {
+type testEnv struct {
 	*WithT
 	ctx       context.Context
 	config    *rest.Config
@@ -113,7 +143,7 @@ type world struct {
 	clock     *testclock.FakeClock
 }
 
-func newWorld(t *testing.T) *world {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	config := rest.CopyConfig(apiServer(t).env.Config)
 	config.QPS = -1
@@ -121,7 +151,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{
+	w := &testEnv{
 		WithT:  NewWithT(t),
 		ctx:    ctrl.LoggerInto(t.Context(), testr.New(t)),
 		config: config,
@@ -135,13 +165,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// key is that of the Goop of a test.
-func (w *world) key() client.ObjectKey {
+// key returns the key of the Goop of a test.
+func (w *testEnv) key() client.ObjectKey {
 	return client.ObjectKey{Namespace: w.namespace, Name: "job"}
 }
 
 // recorded returns the Events recorded since the last call.
-func (w *world) recorded() []string {
+func (w *testEnv) recorded() []string {
 	var all []string
 	for {
 		select {
@@ -153,7 +183,7 @@ func (w *world) recorded() []string {
 	}
 }
 
-// auditPolicy keeps who changed what, and nothing else.
+// auditPolicy records who changed what, and nothing else.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

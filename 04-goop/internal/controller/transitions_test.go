@@ -21,7 +21,8 @@ func saying(conditions ...string) v1alpha1.GoopStatus {
 	return status
 }
 
-func TestEventsTellOfTransitions(t *testing.T) {
+// A transition without an Event type is only logged.
+func TestEventsOfTransitions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		before, after v1alpha1.GoopStatus
@@ -33,17 +34,17 @@ func TestEventsTellOfTransitions(t *testing.T) {
 		"in trouble":     {saying("Running=True/Working"), saying("Running=False/ImageNotPulled"), []string{"Warning ImageNotPulled"}},
 		"still":          {saying("Running=True/ImageNotPulled"), saying("Running=False/ImageNotPulled"), nil},
 		"healed":         {saying("Running=False/NoEligibleNodes"), saying("Running=True/Working"), []string{"Normal Working"}},
-		"suspending":     {saying("Running=True/Working"), saying("Running=False/Suspending", "Suspended=False/Suspending"), nil},
+		"suspending":     {saying("Running=True/Working"), saying("Running=False/Suspending", "Suspended=False/Suspending"), []string{" Suspending"}},
 		"suspended":      {saying("Suspended=False/Suspending"), saying("Suspended=True/Suspended"), []string{"Normal Suspended"}},
-		"complete":       {saying("Running=True/Working"), saying("Running=False/Finished", "Complete=True/Succeeded"), []string{"Normal Succeeded"}},
-		"failed":         {saying("Running=True/Working"), saying("Running=False/Finished", "Failed=True/DeadlineExceeded"), []string{"Warning DeadlineExceeded"}},
+		"complete":       {saying("Running=True/Working"), saying("Running=False/Finished", "Complete=True/Succeeded"), []string{" Finished", "Normal Succeeded"}},
+		"failed":         {saying("Running=True/Working"), saying("Running=False/Finished", "Failed=True/DeadlineExceeded"), []string{" Finished", "Warning DeadlineExceeded"}},
 		"was over":       {saying("Failed=True/WorkersFailed"), saying("Failed=True/WorkersFailed"), nil},
-		"host":           {saying(), saying("Running=False/HostAccessRefused"), []string{"Warning HostAccessRefused"}},
-		"made suspended": {saying(), saying("Running=False/Suspended", "Suspended=True/Suspended"), []string{"Normal Suspended"}},
+		"host":           {saying(), saying("Running=False/HostAccessNotAllowed"), []string{"Warning HostAccessNotAllowed"}},
+		"made suspended": {saying(), saying("Running=False/Suspended", "Suspended=True/Suspended"), []string{" Suspended", "Normal Suspended"}},
 	} {
 		var got []string
 		for _, one := range transitions(test.before, test.after) {
-			got = append(got, one.eventType+" "+one.reason)
+			got = append(got, one.eventType+" "+one.Reason)
 		}
 		NewWithT(t).Expect(got).To(Equal(test.want), name)
 	}

@@ -12,7 +12,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -29,39 +31,41 @@ import (
 )
 
 const (
-	// gatherPause is how long events of pods and nodes are gathered before they trigger a reconciliation, one for all
-	// of them.
+	// gatherPause is how long events of pods and nodes are collected before they trigger a single reconciliation.
 	gatherPause = 250 * time.Millisecond
 
-	// deletionPause is the same for pods that are being deleted. A pod that follows one would do finished work again:
-	// it has to be prevented.
+	// deletionPause is the same for pods that are being deleted. It is shorter, because the operator has to change the
+	// DaemonSet before its controller creates a pod that would run finished work again.
 	deletionPause = 20 * time.Millisecond
 
-	// goopIndex finds what bears the label of a Goop without looking at everything in its namespace.
+	// goopIndex is the index of objects by the name of the Goop in their label.
 	goopIndex = "goop"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager says what triggers a reconciliation.
+// SetupWithManager defines what triggers a reconciliation.
 func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if options.RateLimiter == nil {
 		options.RateLimiter = newRateLimiter()
 	}
-	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.DaemonSet{}, &corev1.ConfigMap{}} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, goopIndex, indexGoop); err != nil {
+	for kind, index := range map[client.Object]client.IndexerFunc{
+		&corev1.Pod{}: indexGoop, &appsv1.DaemonSet{}: indexDependent, &corev1.ConfigMap{}: indexDependent,
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, goopIndex, index); err != nil {
 			return fmt.Errorf("indexing %T: %w", kind, err)
 		}
 	}
 	nameReleased := handler.Funcs{DeleteFunc: enqueueByName}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Goop{}).
-		// How many pods a DaemonSet has, the pods say.
-		Owns(&appsv1.DaemonSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		For(&v1alpha1.Goop{}, builder.WithPredicates(moreThanMessages(conditionsOfGoop))).
+		// Of the status of a DaemonSet only observedGeneration is needed, because the pods are watched.
+		Owns(&appsv1.DaemonSet{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, ownersChanged, observedGenerationChanged))).
 		Owns(&corev1.ConfigMap{}).
 		Watches(&appsv1.DaemonSet{}, nameReleased).
 		Watches(&corev1.ConfigMap{}, nameReleased).
-		// A record may have lost its owner, or its owner may be gone.
+		// Shards may have lost their owner reference, or their owner may no longer exist.
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(requestsByLabel)).
 		Watches(&corev1.Pod{}, podHandler()).
 		Watches(&corev1.Node{}, handler.Funcs{
@@ -75,17 +79,58 @@ func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		Complete(r)
 }
 
-// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
-// quarter of an hour.
+// newRateLimiter limits the rate of retries. Its longest delay is 30 s, so that a user need not wait long after the cause
+// of a failure is removed. The default is more than a quarter of an hour.
 func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
 }
+
+// moreThanMessages ignores updates that changed only messages of conditions. The operator itself makes those: if the API
+// server rejects a request with a different text each time, each status write would trigger the next reconciliation at
+// once, instead of at the pace of the rate limiter.
+func moreThanMessages[O client.Object](conditions func(O) []metav1.Condition) predicate.Predicate {
+	neutral := func(object client.Object) O {
+		changed := object.DeepCopyObject().(O)
+		changed.SetResourceVersion("")
+		changed.SetManagedFields(nil)
+		for i := range conditions(changed) {
+			conditions(changed)[i].Message = ""
+		}
+		return changed
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		resync := e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
+		return resync || !apiequality.Semantic.DeepEqual(neutral(e.ObjectOld), neutral(e.ObjectNew))
+	}}
+}
+
+// ownersChanged lets an update trigger a reconciliation if the owner references have changed.
+var ownersChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return !apiequality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+}}
+
+// observedGenerationChanged lets an update trigger a reconciliation if the DaemonSet controller has observed a new spec.
+var observedGenerationChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return e.ObjectOld.(*appsv1.DaemonSet).Status.ObservedGeneration != e.ObjectNew.(*appsv1.DaemonSet).Status.ObservedGeneration
+}}
+
+func conditionsOfGoop(object *v1alpha1.Goop) []metav1.Condition { return object.Status.Conditions }
 
 func indexGoop(object client.Object) []string {
 	if goop := object.GetLabels()[v1alpha1.LabelGoop]; goop != "" {
 		return []string{goop}
 	}
 	return nil
+}
+
+// indexDependent also indexes a dependent by its owner, because a user or an admission policy may have removed its
+// labels.
+func indexDependent(object client.Object) []string {
+	goops := indexGoop(object)
+	if isOurs(object) {
+		goops = append(goops, metav1.GetControllerOf(object).Name)
+	}
+	return goops
 }
 
 func requestsByLabel(_ context.Context, object client.Object) (requests []reconcile.Request) {
@@ -95,8 +140,8 @@ func requestsByLabel(_ context.Context, object client.Object) (requests []reconc
 	return requests
 }
 
-// enqueueByName enqueues the Goop, if there is one, that may need the deleted object's name: it is the Goop's with a
-// suffix of one or two parts.
+// enqueueByName enqueues the Goop that may need the name of a deleted object, if such a Goop exists. The name is that of
+// the Goop with a suffix of one or two parts.
 func enqueueByName(_ context.Context, e event.DeleteEvent, q queue) {
 	name := e.Object.GetName()
 	for range 2 {
@@ -109,7 +154,7 @@ func enqueueByName(_ context.Context, e event.DeleteEvent, q queue) {
 	}
 }
 
-// podHandler enqueues the Goop of a pod. Five thousand pods have some ten thousand events, so they are gathered.
+// podHandler enqueues the Goop of a pod. It collects events, because 5,000 pods cause about 10,000 of them.
 func podHandler() handler.EventHandler {
 	enqueue := func(object client.Object, q queue) {
 		pause := gatherPause
@@ -127,13 +172,15 @@ func podHandler() handler.EventHandler {
 	}
 }
 
-// nodeChanged enqueues all Goops that are not over: any of them may have work for the node, or had.
+// nodeChanged enqueues all Goops that may have work on the node: those that have not ended or that are being deleted.
 func (r *GoopReconciler) nodeChanged(ctx context.Context, changed bool, q queue) {
 	if !changed {
 		return
 	}
 	var goops v1alpha1.GoopList
-	if err := r.List(ctx, &goops, client.UnsafeDisableDeepCopy); err != nil {
+	// This read does not wait until the cache has the operator's own writes. They do not matter here, and an event handler
+	// that waits delays all later events.
+	if err := r.List(ctx, &goops, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing the Goops that a node may be for")
 		return
 	}
@@ -144,40 +191,44 @@ func (r *GoopReconciler) nodeChanged(ctx context.Context, changed bool, q queue)
 	}
 }
 
-// sameNode tells whether two states of a node are the same to a Goop. A node changes every few seconds, as it says
-// that it is there.
+// sameNode reports whether a change of a node is irrelevant to Goops, as are the kubelet's regular updates.
 func sameNode(before, after client.Object) bool {
 	return apiequality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) &&
 		apiequality.Semantic.DeepEqual(before.(*corev1.Node).Spec.Taints, after.(*corev1.Node).Spec.Taints)
 }
 
-// CacheOptions are what the manager's cache should hold. DaemonSets and ConfigMaps are watched unselected: one that is
-// not ours may hold the name that a Goop wants. Only what can matter is kept.
+// CacheOptions are the options of the manager's cache. DaemonSets and ConfigMaps are watched without a selector, because
+// objects that are not ours may have a name that a Goop needs. Pods are selected by a label in their DaemonSet's
+// selector, because another writer may overwrite any other label.
 func CacheOptions() cache.Options {
+	ofGoops, err := labels.NewRequirement(v1alpha1.LabelGoop, selection.Exists, nil)
+	utilruntime.Must(err)
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.DaemonSet{}: {Transform: reduce},
 			&corev1.ConfigMap{}: {Transform: reduce},
 			&corev1.Node{}:      {Transform: reduce},
-			&corev1.Pod{}:       {Transform: reduce, Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
+			&corev1.Pod{}:       {Transform: reduce, Label: labels.NewSelector().Add(*ofGoops)},
 		},
 	}
 }
 
-// reduce is a cache transform. It keeps identity, labels and owners of all; of a DaemonSet of ours where it has pods,
-// of a ConfigMap of ours, also if it has lost its owner, everything, as it is written as a whole; of a node its taints, of a pod its node and what its
-// workers say.
+// reduce is a cache transform. It keeps identity, labels and owners of all objects. It also keeps the affinity and the
+// observedGeneration of our DaemonSets, even if they have lost their owner; the whole content of our ConfigMaps, and of
+// any that is indexed by the name of a Goop, because an update writes the whole object; the taints of nodes; and of pods
+// the node and the status of the containers that run the work.
 func reduce(in any) (any, error) {
 	switch object := in.(type) {
 	case *appsv1.DaemonSet:
 		reduced := &appsv1.DaemonSet{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}
-		if isOurs(object) {
+		if isOurs(object) || object.Labels[labelManagedBy] == managedBy {
 			reduced.Spec.Template.Spec.Affinity = object.Spec.Template.Spec.Affinity
+			reduced.Status.ObservedGeneration = object.Status.ObservedGeneration
 		}
 		return reduced, nil
 	case *corev1.ConfigMap:
-		if isOurs(object) || object.Labels[labelManagedBy] == managedBy {
+		if isOurs(object) || len(indexGoop(object)) > 0 {
 			object.ManagedFields = nil
 			return object, nil
 		}
@@ -199,10 +250,13 @@ func reducePod(pod *corev1.Pod) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
 	reduced.Labels = map[string]string{}
-	for _, name := range []string{labelManagedBy, v1alpha1.LabelGoop, v1alpha1.LabelRound, v1alpha1.LabelRole} {
+	for _, name := range []string{v1alpha1.LabelGoop, v1alpha1.LabelGoopUID, v1alpha1.LabelRound, v1alpha1.LabelRole} {
 		if value, ok := pod.Labels[name]; ok {
 			reduced.Labels[name] = value
 		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		reduced.Status.Reason, reduced.Status.Message = pod.Status.Reason, pod.Status.Message
 	}
 	if pod.Spec.NodeName == "" {
 		reduced.Spec.Affinity = pod.Spec.Affinity
@@ -220,8 +274,8 @@ func reducePod(pod *corev1.Pod) *corev1.Pod {
 	return reduced
 }
 
-// withoutOutput leaves out what workers that have succeeded wrote: the operator does not report it, and all together
-// it may be more than the operator may take.
+// withoutOutput removes the output of workers that have succeeded. The operator does not report it, and the output of all
+// workers may exceed the operator's memory limit.
 func withoutOutput(state corev1.ContainerState) corev1.ContainerState {
 	ended := state.Terminated
 	if ended == nil || ended.ExitCode != 0 || ended.Message == "" {
@@ -242,6 +296,7 @@ func withoutOutput(state corev1.ContainerState) corev1.ContainerState {
 	return state
 }
 
+// identity returns the metadata that the cache keeps.
 func identity(object metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:              object.GetName(),
@@ -254,10 +309,4 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 		Labels:            object.GetLabels(),
 		OwnerReferences:   object.GetOwnerReferences(),
 	}
-}
-
-// isOurs tells whether a Goop, any Goop, is the controller of the object.
-func isOurs(object metav1.Object) bool {
-	owner := metav1.GetControllerOf(object)
-	return owner != nil && owner.Kind == "Goop" && owner.APIVersion == v1alpha1.GroupVersion.String()
 }

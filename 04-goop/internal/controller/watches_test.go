@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -23,7 +25,7 @@ import (
 
 const watchTimeout = 60 * time.Second
 
-// A thousand pods that report wake the reconciler once; one that is about to go does so in a hurry.
+// A thousand events of pods trigger one reconciliation. The event of a pod that is being deleted triggers it sooner.
 func TestPodEventsAreGathered(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -55,8 +57,25 @@ func TestPodEventsAreGathered(t *testing.T) {
 	}).Should(Equal(1))
 }
 
-// The name of an object that goes may be wanted by the Goop whose name it begins with.
-func TestNamesakesAreWoken(t *testing.T) {
+// If an event handler reads and waits for the cache, it delays all later events, without end if the watch of Goops hangs.
+func TestEventHandlersDoNotWaitForTheCache(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	var options client.ListOptions
+	c := interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, _ client.ObjectList, given ...client.ListOption) error {
+			options.ApplyOptions(given)
+			return nil
+		},
+	})
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	(&GoopReconciler{Client: c}).nodeChanged(t.Context(), true, q)
+	g.Expect(options.DisableReadYourWritesConsistency).To(BeTrue())
+}
+
+// A Goop may need the name of a deleted object, if its own name is a prefix of it.
+func TestDeletionsEnqueueByName(t *testing.T) {
 	t.Parallel()
 	for name, goops := range map[string][]string{
 		"job-0": {"job"}, "job-cleanup": {"job"}, "job-record-0": {"job-record", "job"}, "my-job-1": {"my-job", "my"}, "other": nil,
@@ -64,23 +83,27 @@ func TestNamesakesAreWoken(t *testing.T) {
 		g := NewWithT(t)
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		enqueueByName(t.Context(), event.DeleteEvent{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}}, q)
-		var woken []string
+		var enqueued []string
 		for q.Len() > 0 {
 			request, _ := q.Get()
-			woken = append(woken, request.Name)
+			enqueued = append(enqueued, request.Name)
 		}
-		g.Expect(woken).To(ConsistOf(goops), name)
+		g.Expect(enqueued).To(ConsistOf(goops), name)
 		q.ShutDown()
 	}
 }
 
-// What the cache keeps is enough for every decision that is made from it, and no more.
+// The cache keeps everything that decisions need, and nothing else.
 func TestReduceKeepsWhatMatters(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	round := plan.Round{Number: 3, Nodes: []string{"a", "b"}}
 	daemonSet := desiredRound(aGoop(), round, testImages)
+	daemonSet.Generation, daemonSet.Status.ObservedGeneration = 2, 1
 	reduced := reducedTo[*appsv1.DaemonSet](g, daemonSet)
+	g.Expect(isObserved(reduced)).To(BeFalse())
+	daemonSet.Status.ObservedGeneration = 2
+	g.Expect(isObserved(reducedTo[*appsv1.DaemonSet](g, daemonSet))).To(BeTrue())
 	read, ours := roundOf(3, reduced)
 	g.Expect(read).To(Equal(round))
 	g.Expect(ours).To(BeTrue())
@@ -91,11 +114,11 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	setWork(pod, isOver(0, strings.Repeat("x", 2000)))
 	pod.Annotations = map[string]string{"big": "annotation"}
 	small := reducedTo[*corev1.Pod](g, pod)
-	story := summarize([]corev1.Pod{*small}, map[types.UID]int{controllerOf(pod): 3}, func(plan.Place) bool { return false })
-	g.Expect(story.ended).To(HaveKey(plan.Place{Node: "a", Round: 3}))
+	summary := summarize([]corev1.Pod{*small}, map[types.UID]podOwner{controllerOf(pod): {round: 3}}, func(plan.Place) bool { return false })
+	g.Expect(summary.ended).To(HaveKey(plan.Place{Node: "a", Round: 3}))
 	text, err := json.Marshal(small)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(len(text)).To(BeNumerically("<", 1500), "without the output of what has succeeded")
+	g.Expect(len(text)).To(BeNumerically("<", 1500), "without the output of succeeded workers")
 	g.Expect(pod.Status.InitContainerStatuses[1].State.Terminated.Message).To(ContainSubstring("xxx"), "the object itself is not changed")
 
 	setWork(pod, isOver(1, "the end"))
@@ -105,9 +128,9 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no room"}}
 	g.Expect(unscheduled(reducedTo[*corev1.Pod](g, pod)).message).To(ContainSubstring("no room"))
 
-	foreign := reducedTo[*corev1.ConfigMap](g, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job-record-0", UID: "9"}, Data: map[string]string{"secret": "x"}})
-	g.Expect(foreign.UID).To(BeEquivalentTo("9"))
-	g.Expect(foreign.Data).To(BeEmpty())
+	notOwned := reducedTo[*corev1.ConfigMap](g, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job-record-0", UID: "9"}, Data: map[string]string{"secret": "x"}})
+	g.Expect(notOwned.UID).To(BeEquivalentTo("9"))
+	g.Expect(notOwned.Data).To(BeEmpty())
 
 	node := reducedTo[*corev1.Node](g, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "v"}},
@@ -125,7 +148,7 @@ func reducedTo[T client.Object](g *WithT, object T) T {
 	return out.(T)
 }
 
-// A node says every few seconds that it is there. That is nothing new.
+// The kubelet updates its node at regular intervals. Such an update is irrelevant.
 func TestSameNode(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

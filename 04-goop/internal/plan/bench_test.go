@@ -7,7 +7,7 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// The largest Goop that there can be on 5,000 nodes, at the points of its life.
+// The largest Goop on 5,000 nodes, at several points of its lifetime.
 func BenchmarkFor(b *testing.B) {
 	const nodes = 5000
 	var eligible []string

@@ -10,10 +10,10 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// roundSet is a set of the rounds of one node, a bit for each.
+// roundSet is a set of rounds on one node, with one bit for each round.
 type roundSet uint32
 
-// A constant that is negative, and so does not compile, if a roundSet has not as many bits as there are rounds.
+// This constant is negative, and does not compile, unless a roundSet has as many bits as there are rounds.
 const _ = uint(v1alpha1.MaxRounds-32) + uint(32-v1alpha1.MaxRounds)
 
 func (s roundSet) count() int           { return bits.OnesCount32(uint32(s)) }
@@ -30,21 +30,23 @@ func (s roundSet) all() iter.Seq[int] {
 	}
 }
 
-// occupancy is what the plan knows of one node.
+// occupancy is the input of the plan for one node.
 type occupancy struct {
-	name     string
-	eligible bool
-	// finished work counts where work is spread, and its rounds are not free.
+	name                string
+	eligible, unhealthy bool
+	// finished work counts when work is spread, and its rounds are not free.
 	finished roundSet
-	// open work is placed here and not finished.
+	// open work is placed here and has not finished.
 	open roundSet
+	// takenUp are the rounds whose pods a kubelet has accepted.
+	takenUp roundSet
 	// kept rounds are finished, and their pods stay.
 	kept roundSet
 }
 
 func (o *occupancy) taken() roundSet { return o.finished | o.open }
 
-// occupancies are the nodes of in, sorted by name, with what stays on them.
+// occupancies returns the nodes of the input, sorted by name, with the work that stays on them.
 func occupancies(in Input) []*occupancy {
 	nodes := make(map[string]*occupancy, len(in.Eligible))
 	at := func(name string) *occupancy {
@@ -54,7 +56,7 @@ func occupancies(in Input) []*occupancy {
 		return nodes[name]
 	}
 	for _, name := range in.Eligible {
-		at(name).eligible = true
+		at(name).eligible, at(name).unhealthy = true, in.Unhealthy[name]
 	}
 	for place, finished := range in.Finished {
 		if finished && valid(place) {
@@ -70,7 +72,10 @@ func occupancies(in Input) []*occupancy {
 			if node.eligible && !in.Stopping {
 				node.open |= 1 << place.Round
 			}
-		// A recorded one that is not placed any more is about to go: placed again, it could run again.
+			if in.TakenUp[place] {
+				node.takenUp |= 1 << place.Round
+			}
+		// A recorded worker that is no longer placed is about to be deleted. If it were placed again, it could run again.
 		case in.Kept[place]:
 			node.kept |= 1 << place.Round
 		}
@@ -78,5 +83,5 @@ func occupancies(in Input) []*occupancy {
 	return slices.SortedFunc(maps.Values(nodes), func(a, b *occupancy) int { return cmp.Compare(a.name, b.name) })
 }
 
-// valid tells whether there is such a round. A DaemonSet of another is none of the plan's.
+// valid reports whether the plan has such a round. DaemonSets of other rounds are not part of the plan.
 func valid(place Place) bool { return place.Round >= 0 && place.Round < v1alpha1.MaxRounds }

@@ -1,9 +1,9 @@
-// Package plan spreads the workers of a Goop over nodes. It knows no Kubernetes client: what is to be is a pure
-// function of the nodes, of where workers are, and of what is recorded.
+// Package plan spreads the workers of a Goop over nodes. It uses no Kubernetes client: the plan is a pure function of the
+// nodes, of where workers are, and of what is recorded.
 //
-// A worker has a place: a node, and the round of which it is there. A round is no phase in time but a number, "the
-// r-th worker of its node", and all rounds run at once. Each round is one DaemonSet, and its node affinity is the
-// only memory of where unfinished work is placed.
+// A worker has a place: a node and a round. A round is a number: round r has the r-th worker of each of its nodes. All
+// rounds run at the same time. Each round is one DaemonSet. Where unfinished work is placed is stored only in the node
+// affinity of the DaemonSets.
 package plan
 
 import (
@@ -15,45 +15,51 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// Place is where a worker is: the Round-th, from 0, of its Node.
+// Place is where a worker runs: it is the Round-th worker, from 0, on its Node.
 type Place struct {
 	Node  string
 	Round int
 }
 
-// Input is what a plan depends on. Of the maps only the keys with true count.
+// Input is what a plan depends on. In the maps only keys with the value true count.
 type Input struct {
-	// JobCount is how many workers there are to be in all; nil: exactly one on every eligible node.
+	// JobCount is the desired number of workers; nil: exactly one on every eligible node.
 	JobCount *int32
-	// Eligible are the nodes that are there and may be used, in any order.
+	// Eligible are the existing nodes that may be used, in any order.
 	Eligible []string
-	// Placed is where the DaemonSets have workers by their affinity, finished or not. Without a JobCount it is
-	// not looked at.
+	// Placed is where the DaemonSets have workers according to their affinity, finished or not. It is ignored without a
+	// JobCount.
 	Placed map[Place]bool
-	// Finished is what is recorded, also of nodes that are gone. It is never placed again.
+	// Finished are the recorded workers, including those on nodes that no longer exist. They are never placed again.
 	Finished map[Place]bool
-	// Kept are those of Finished whose pod still lives, and is to stay: it has the worker's log.
+	// Kept are those of Finished whose pods still exist and stay, because they have the workers' logs.
 	Kept map[Place]bool
-	// Stopping is set while the Goop is suspended, or about to end: nothing stays but what is kept.
+	// Unhealthy are the nodes on which work may not begin for now. Work is placed there only if there is no room elsewhere.
+	Unhealthy map[string]bool
+	// TakenUp are the unfinished workers in Placed whose pods a kubelet has accepted: they stay, also on an unhealthy node.
+	// Without a JobCount both Unhealthy and TakenUp are ignored.
+	TakenUp map[Place]bool
+	// Stopping is set while the Goop is suspended or ending: only workers in Kept stay.
 	Stopping bool
 }
 
-// Round is what one DaemonSet is to match.
+// Round is the set of nodes that one DaemonSet must match.
 type Round struct {
 	// Number of the round, from 0.
 	Number int
-	// Everywhere is set where Nodes are not those of the round, but those that it leaves out.
+	// Everywhere means that the round has all nodes except Nodes.
 	Everywhere bool
 	// Nodes are sorted.
 	Nodes []string
 }
 
-// ErrNoEligibleNodes means that there is work to be done and no node for it. It heals when one comes.
+// ErrNoEligibleNodes means that there is work but no node for it. The condition ends when an eligible node joins.
 var ErrNoEligibleNodes = errors.New("no node is eligible")
 
-// TooManyRoundsError means that work is left for which no eligible node has a round. It heals when nodes come.
+// TooManyRoundsError means that the eligible nodes have no free rounds for a part of the work. The condition ends when
+// nodes join.
 type TooManyRoundsError struct {
-	// JobCount is that of the Goop, Nodes how many are eligible, Excess how many of its workers have no place.
+	// JobCount is that of the Goop, Nodes the number of eligible nodes, and Excess the number of workers without a place.
 	JobCount, Nodes, Excess int
 }
 
@@ -62,15 +68,16 @@ func (e *TooManyRoundsError) Error() string {
 		e.Excess, e.JobCount, e.Nodes, v1alpha1.MaxRounds)
 }
 
-// For returns the rounds to have, by their number. A DaemonSet whose round is not among them is to match nothing.
+// For returns the desired rounds, sorted by number. A DaemonSet whose round is not among them must match no node.
 //
-// What is placed on an eligible node stays there. What is not placed yet, or no longer as its node is not eligible
-// any more, is placed where the fewest workers are or were: on the first such node by name, in its lowest round that
-// is free. If more is placed than is left to do, the surplus goes in the reverse order: that happens if a node comes
-// back after its work was placed anew, or if work that was placed anew turns out to have been finished.
+// Work that is placed on an eligible node stays there, with one exception: work on an unhealthy node that no kubelet has
+// accepted moves if healthy nodes have room. Work without a place, or whose node is no longer eligible, is placed on the
+// node with the fewest workers, finished ones included: on the first such node by name, healthy nodes first, in its
+// lowest free round. If more work is placed than is left to do, the surplus is removed in the reverse order. That happens
+// if a node returns after its work was placed again, or if such work turns out to have finished.
 //
-// The error is ErrNoEligibleNodes or a *TooManyRoundsError. The rounds that come with it count all the same: nothing
-// is placed anew in them, and what is placed stays.
+// The error is ErrNoEligibleNodes or a *TooManyRoundsError. The rounds are valid in both cases: nothing new is placed,
+// and placed work stays.
 func For(in Input) ([]Round, error) {
 	if in.JobCount == nil {
 		return everywhere(in)
@@ -83,8 +90,8 @@ func For(in Input) ([]Round, error) {
 	return rounds(nodes), err
 }
 
-// everywhere is the plan without a JobCount. What is not listed is matched, so that a node that joins gets its worker
-// from the DaemonSet alone.
+// everywhere is the plan without a JobCount. It lists only the nodes to leave out, so that the DaemonSet controller
+// creates a worker on a new node without a change of the plan.
 func everywhere(in Input) ([]Round, error) {
 	var listed []string
 	for place, finished := range in.Finished {
@@ -104,28 +111,59 @@ func everywhere(in Input) ([]Round, error) {
 	return []Round{{Everywhere: true, Nodes: listed}}, nil
 }
 
-// settle places the work that is left on the eligible ones of nodes.
+// settle places the remaining work on the eligible nodes.
 func settle(nodes []*occupancy, left, jobCount int) error {
-	eligible := slices.DeleteFunc(slices.Clone(nodes), func(n *occupancy) bool { return !n.eligible })
-	free := 0
-	for _, node := range eligible {
+	var healthy, unhealthy []*occupancy
+	for _, node := range nodes {
+		switch {
+		case !node.eligible:
+			continue
+		case node.unhealthy:
+			unhealthy = append(unhealthy, node)
+		default:
+			healthy = append(healthy, node)
+		}
 		left -= node.open.count()
-		free += v1alpha1.MaxRounds - node.taken().count()
 	}
-	switch {
-	case left > 0 && len(eligible) == 0:
+	left += withdraw(unhealthy, free(healthy)-max(left, 0))
+	switch eligible := len(healthy) + len(unhealthy); {
+	case left > 0 && eligible == 0:
 		return ErrNoEligibleNodes
-	case left > free:
-		return &TooManyRoundsError{JobCount: jobCount, Nodes: len(eligible), Excess: left - free}
+	case left > free(healthy)+free(unhealthy):
+		return &TooManyRoundsError{JobCount: jobCount, Nodes: eligible, Excess: left - free(healthy) - free(unhealthy)}
 	case left > 0:
-		add(eligible, left)
+		first := min(left, free(healthy))
+		add(healthy, first)
+		add(unhealthy, left-first)
 	case left < 0:
-		remove(eligible, -left)
+		remove(nodes, -left)
 	}
 	return nil
 }
 
-// add places so many workers, always where the fewest are. There is room for them.
+// free returns for how many workers there is room.
+func free(nodes []*occupancy) int {
+	free := 0
+	for _, node := range nodes {
+		free += v1alpha1.MaxRounds - node.taken().count()
+	}
+	return free
+}
+
+// withdraw removes work that no kubelet has accepted from nodes, as much as there is room for elsewhere, and returns how
+// much it was.
+func withdraw(nodes []*occupancy, room int) int {
+	withdrawn := 0
+	for _, node := range slices.Backward(nodes) {
+		for withdrawn < room && node.open&^node.takenUp != 0 {
+			node.open &^= (node.open &^ node.takenUp).highest()
+			withdrawn++
+		}
+	}
+	return withdrawn
+}
+
+// add places a number of workers, each on a node with the fewest. The caller makes sure that there is room.
 func add(nodes []*occupancy, workers int) {
 	for load := range v1alpha1.MaxRounds {
 		for _, node := range nodes {
@@ -140,7 +178,7 @@ func add(nodes []*occupancy, workers int) {
 	}
 }
 
-// remove is add in reverse. Only unfinished work can go.
+// remove is the reverse of add. It removes only unfinished work.
 func remove(nodes []*occupancy, workers int) {
 	for load := v1alpha1.MaxRounds; load > 0; load-- {
 		for _, node := range slices.Backward(nodes) {
@@ -155,7 +193,7 @@ func remove(nodes []*occupancy, workers int) {
 	}
 }
 
-// rounds reads the plan from the nodes, which are sorted by name.
+// rounds collects the plan from the nodes, which are sorted by name.
 func rounds(nodes []*occupancy) []Round {
 	var lists [v1alpha1.MaxRounds][]string
 	for _, node := range nodes {

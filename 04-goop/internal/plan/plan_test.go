@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// on is the places of some rounds of a node.
+// on returns the places of some rounds of a node.
 func on(node string, rounds ...int) map[Place]bool {
 	places := map[Place]bool{}
 	for _, round := range rounds {
@@ -18,7 +18,7 @@ func on(node string, rounds ...int) map[Place]bool {
 	return places
 }
 
-// all is the union of some sets of places.
+// all returns the union of sets of places.
 func all(sets ...map[Place]bool) map[Place]bool {
 	union := map[Place]bool{}
 	for _, set := range sets {
@@ -27,7 +27,7 @@ func all(sets ...map[Place]bool) map[Place]bool {
 	return union
 }
 
-// upTo is the rounds from 0 to before n.
+// upTo returns the rounds from 0 to n-1.
 func upTo(n int) []int {
 	var rounds []int
 	for round := range n {
@@ -119,6 +119,22 @@ func TestForWithJobCount(t *testing.T) {
 		"no node any more": {
 			Input{Placed: all(on("a", 0, 1)), Finished: on("a", 0), Kept: on("a", 0)}, 2, []Round{{Nodes: []string{"a"}}}, ErrNoEligibleNodes,
 		},
+		"new work prefers healthy nodes": {
+			Input{Eligible: abc, Unhealthy: map[string]bool{"a": true}}, 3,
+			[]Round{{Nodes: []string{"b", "c"}}, {Number: 1, Nodes: []string{"b"}}}, nil,
+		},
+		"no node is healthy": {
+			Input{Eligible: abc, Unhealthy: map[string]bool{"a": true, "b": true, "c": true}, Placed: on("c", 0)}, 2,
+			[]Round{{Nodes: []string{"a", "c"}}}, nil,
+		},
+		"work that is not taken up moves to a healthy node": {
+			Input{Eligible: abc[:2], Unhealthy: map[string]bool{"a": true}, Placed: on("a", 0, 1), TakenUp: on("a", 1)}, 2,
+			[]Round{{Nodes: []string{"b"}}, {Number: 1, Nodes: []string{"a"}}}, nil,
+		},
+		"as much of it as there is room for": {
+			Input{Eligible: abc[:2], Unhealthy: map[string]bool{"a": true}, Placed: on("a", upTo(3)...), Finished: on("b", upTo(31)...)}, 34,
+			[]Round{{Nodes: []string{"a"}}, {Number: 1, Nodes: []string{"a"}}, {Number: 31, Nodes: []string{"b"}}}, nil,
+		},
 		"as many rounds as can be": {Input{Eligible: []string{"a"}, Placed: on("a", upTo(31)...)}, 32, roundsOf("a", 32), nil},
 		"one too many":             {Input{Eligible: []string{"a"}}, 33, nil, &TooManyRoundsError{JobCount: 33, Nodes: 1, Excess: 1}},
 		"too many: nothing is placed anew": {
@@ -151,7 +167,7 @@ func TestForWithJobCount(t *testing.T) {
 	}
 }
 
-// roundsOf is the first rounds, each on one node.
+// roundsOf returns the first rounds, each on one node.
 func roundsOf(node string, count int) []Round {
 	var rounds []Round
 	for round := range count {
@@ -201,7 +217,7 @@ func TestTooManyRoundsSaysWhatIsWrong(t *testing.T) {
 	g.Expect(err).To(MatchError("4 of 100 workers have no place: 3 eligible nodes take at most 32 each"))
 }
 
-// Nothing that For is given is changed by it.
+// For does not change its input.
 func TestForLeavesItsInput(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

@@ -13,7 +13,7 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// names are those of n nodes.
+// names returns the names of n nodes.
 func names(n int) []string {
 	nodes := make([]string, n)
 	for i := range nodes {
@@ -22,7 +22,7 @@ func names(n int) []string {
 	return nodes
 }
 
-// placesOf are those that rounds list.
+// placesOf returns the places that rounds list.
 func placesOf(rounds []Round) map[Place]bool {
 	places := map[Place]bool{}
 	for _, round := range rounds {
@@ -55,8 +55,8 @@ func compare(a, b Place) int {
 	return a.Round - b.Round
 }
 
-// drawInput draws any input at all, also such as no life of a Goop leads to. The nodes are few, so that their rounds
-// run out.
+// drawInput draws any input, including input that no simulation of a Goop produces. There are few nodes, so that their
+// rounds run out.
 func drawInput(t *rapid.T) Input {
 	place := rapid.Custom(func(t *rapid.T) Place {
 		return Place{rapid.SampledFrom(names(4)).Draw(t, "node"), rapid.IntRange(0, v1alpha1.MaxRounds-1).Draw(t, "round")}
@@ -70,7 +70,7 @@ func drawInput(t *rapid.T) Input {
 	}
 }
 
-// expectSound checks what holds of every plan, and returns its places.
+// expectSound checks properties of every plan, and returns its places.
 func expectSound(t *rapid.T, in Input) map[Place]bool {
 	t.Helper()
 	rounds, err := For(in)
@@ -90,7 +90,7 @@ func expectSound(t *rapid.T, in Input) map[Place]bool {
 	}
 	for place := range in.Placed {
 		if kept(in, place) && !places[place] {
-			t.Fatalf("%v has a pod that lives, and is not kept", place)
+			t.Fatalf("%v has a pod that exists, and is not kept", place)
 		}
 	}
 	left := max(0, int(*in.JobCount)-count(in.Finished))
@@ -101,12 +101,12 @@ func expectSound(t *rapid.T, in Input) map[Place]bool {
 	return places
 }
 
-// kept tells whether a place is recorded, and stays for its pod.
+// kept reports whether a place is recorded, and stays because of its pod.
 func kept(in Input, place Place) bool {
 	return in.Finished[place] && in.Kept[place] && in.Placed[place]
 }
 
-// expectRounds checks that there are such rounds.
+// expectRounds checks that the rounds exist.
 func expectRounds(t *rapid.T, rounds []Round) {
 	t.Helper()
 	if !slices.IsSortedFunc(rounds, func(a, b Round) int { return a.Number - b.Number }) {
@@ -114,7 +114,7 @@ func expectRounds(t *rapid.T, rounds []Round) {
 	}
 	for _, round := range rounds {
 		if round.Number < 0 || round.Number >= v1alpha1.MaxRounds || round.Everywhere || len(round.Nodes) == 0 || !slices.IsSorted(round.Nodes) {
-			t.Fatalf("there is no such round: %v", round)
+			t.Fatalf("the round does not exist: %v", round)
 		}
 	}
 }
@@ -142,18 +142,18 @@ func TestEveryPlanIsSound(t *testing.T) {
 		var tooMany *TooManyRoundsError
 		switch {
 		case in.Stopping && err != nil:
-			t.Fatalf("there is nothing to be placed, and yet: %v", err)
+			t.Fatalf("there is nothing to place, but the error is: %v", err)
 		case errors.Is(err, ErrNoEligibleNodes) != (!in.Stopping && nodes == 0 && int(*in.JobCount) > count(in.Finished)):
 			t.Fatalf("%d nodes are eligible, %d of %d workers have finished: %v", nodes, count(in.Finished), *in.JobCount, err)
 		case errors.As(err, &tooMany) && int(*in.JobCount) <= v1alpha1.MaxRounds*nodes:
-			t.Fatalf("%d workers fit on %d nodes, and yet: %v", *in.JobCount, nodes, err)
+			t.Fatalf("%d workers fit on %d nodes, but the error is: %v", *in.JobCount, nodes, err)
 		case errors.As(err, &tooMany) && (tooMany.Excess <= 0 || tooMany.Nodes != nodes):
 			t.Fatalf("%+v, of %d nodes", *tooMany, nodes)
 		}
 	})
 }
 
-// What is added goes where the fewest are, and what is taken away comes from where the most are. Never both.
+// Workers are added where the fewest are, and removed where the most are. A plan never does both.
 func TestOnlyTheExtremesChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -180,7 +180,7 @@ func TestOnlyTheExtremesChange(t *testing.T) {
 		for place := range removed {
 			for other := range without(placed, in.Finished) {
 				if load[other.Node] > load[place.Node]+1 {
-					t.Fatalf("%v was taken away though %s has %d", place, other.Node, load[other.Node])
+					t.Fatalf("%v was removed though %s has %d", place, other.Node, load[other.Node])
 				}
 			}
 		}
@@ -190,16 +190,60 @@ func TestOnlyTheExtremesChange(t *testing.T) {
 	})
 }
 
-// without is the places that are not among others.
+// without returns the places that are not among others.
 func without(places, others map[Place]bool) map[Place]bool {
 	rest := maps.Clone(places)
 	maps.DeleteFunc(rest, func(place Place, _ bool) bool { return others[place] })
 	return rest
 }
 
-// trueOf is the places that count.
+// trueOf returns the places with the value true.
 func trueOf(places map[Place]bool) map[Place]bool {
 	found := maps.Clone(places)
 	maps.DeleteFunc(found, func(_ Place, is bool) bool { return !is })
 	return found
+}
+
+// roomOnHealthyNodes returns how many more workers healthy nodes can have.
+func roomOnHealthyNodes(in Input, taken map[Place]bool) int {
+	room := 0
+	for _, node := range slices.Compact(slices.Sorted(slices.Values(in.Eligible))) {
+		if in.Unhealthy[node] {
+			continue
+		}
+		room += v1alpha1.MaxRounds
+		for place := range taken {
+			if place.Node == node {
+				room--
+			}
+		}
+	}
+	return room
+}
+
+// Work on an unhealthy node was accepted there by a kubelet, or has no room on the healthy nodes.
+func TestHealthyNodesComeFirst(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		in.Unhealthy = rapid.MapOf(rapid.SampledFrom(names(4)), rapid.Bool()).Draw(t, "unhealthy")
+		in.TakenUp = drawPlaces(t, in.Placed, "taken up")
+		placed := expectSound(t, in)
+		if _, err := For(in); in.Stopping || err != nil {
+			t.Skip()
+		}
+		room := roomOnHealthyNodes(in, all(placed, trueOf(in.Finished)))
+		for place := range without(placed, in.Finished) {
+			if in.Unhealthy[place.Node] && room > 0 && (!in.Placed[place] || !in.TakenUp[place]) {
+				t.Fatalf("%v is placed, and healthy nodes have room for %d", place, room)
+			}
+		}
+		open := without(trueOf(in.Placed), in.Finished)
+		maps.DeleteFunc(open, func(place Place, _ bool) bool { return !slices.Contains(in.Eligible, place.Node) })
+		for place := range open {
+			if in.TakenUp[place] && !placed[place] && len(open) <= int(*in.JobCount)-count(in.Finished) {
+				t.Fatalf("%v was taken up, and is moved", place)
+			}
+		}
+	})
 }

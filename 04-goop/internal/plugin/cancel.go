@@ -22,7 +22,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		Long:  cancelHelp,
 		Example: `  # End the work of a Goop, and remove it
   kubectl goop cancel run-abc12`,
-		Args:              usage(cobra.MinimumNArgs(1)),
+		Args:              goopNames(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeMany,
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := a.connect()
@@ -38,7 +38,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	}
 }
 
-// cancel deletes one Goop and says so to out.
+// cancel deletes one Goop and reports that to out.
 func cancel(ctx context.Context, api *api, name string, out io.Writer) error {
 	goop, err := api.goops.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -52,6 +52,6 @@ func cancel(ctx context.Context, api *api, name string, out io.Writer) error {
 	if len(goop.Finalizers) > 0 {
 		did = "being deleted, after its cleanup"
 	}
-	_, err = fmt.Fprintf(out, "goop.goop.example.com/%s %s\n", name, did)
+	_, err = fmt.Fprintf(out, "%s%s %s\n", resourcePrefix, name, did)
 	return err
 }

@@ -5,11 +5,11 @@ import (
 	"hash"
 )
 
-// maxCaptured is how much of one worker's output is kept where it is not shown as it comes: the beginning of it.
-// What is beyond is counted, and compared, but not shown.
+// maxCaptured is how many bytes at the beginning of a worker's output are kept if it is not shown at once. The rest is
+// counted and compared, but not shown.
 const maxCaptured = 1 << 20
 
-// capture gathers the output of one worker.
+// capture collects the output of one worker.
 type capture struct {
 	kept  []byte
 	total int64
@@ -27,10 +27,10 @@ func (c *capture) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// settle takes the record's end of the output where there is nothing else.
+// settle adds the end of the output in the record, as far as it is missing.
 func (c *capture) settle(r result) {
 	_, _ = c.Write(r.instead())
 }
 
-// clipped is how many bytes are not shown.
+// clipped returns how many bytes are not shown.
 func (c *capture) clipped() int64 { return c.total - int64(len(c.kept)) }

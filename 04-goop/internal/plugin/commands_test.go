@@ -15,7 +15,7 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// goop is there already, with a command.
+// goop adds an existing Goop with a command.
 func (f *fake) goop(name string, cmd ...string) string {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -66,8 +66,8 @@ func TestLogsWhosePodsAreGone(t *testing.T) {
 	r := f.run("logs", "hello")
 	g.Expect(r.code).To(Equal(0))
 	g.Expect(r.out).To(Equal("n3: oh no\n"))
-	g.Expect(r.err).To(ContainSubstring("goop: n3: its output could not be had: its pod is gone; shown is the end of it, at most 2 KiB, from the record\n"))
-	g.Expect(r.err).To(ContainSubstring("goop: the output of 2 of 3 workers could not be had: their pods are gone\n"))
+	g.Expect(r.err).To(ContainSubstring("goop: n3: its output is not available: no pod of it was found; shown is the end of it, at most 2 KiB, from the record\n"))
+	g.Expect(r.err).To(ContainSubstring("goop: the output of 2 of 3 workers is not available: no pods of them were found\n"))
 }
 
 func TestLogsFollow(t *testing.T) {
@@ -88,7 +88,7 @@ func TestWaitEndsAsRun(t *testing.T) {
 	f.over(f.goop("failed", "true"), 1, v1alpha1.Failure{Node: "n1", ExitCode: 42})
 	f.over(f.goop("done", "true"), 1)
 	f.goop("running", "true")
-	f.waits(f.goop("refused", "true"), v1alpha1.ReasonHostAccessRefused, "no")
+	f.waits(f.goop("rejected", "true"), v1alpha1.ReasonHostAccessNotAllowed, "no")
 	f.update(f.goop("late", "true"), func(goop *v1alpha1.Goop) {
 		goop.Status.Conditions = []metav1.Condition{{
 			Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDeadlineExceeded, Message: "late",
@@ -96,10 +96,10 @@ func TestWaitEndsAsRun(t *testing.T) {
 	})
 	g.Expect(f.run("wait", "done")).To(Equal(ran{0, "", ""}))
 	g.Expect(f.run("wait", "failed")).To(Equal(ran{42, "", "goop: WorkersFailed: 1 of 2 workers failed; exit code 42: n1\n"}))
-	g.Expect(f.run("wait", "refused")).To(Equal(ran{1, "", "goop: refused: no\n"}))
+	g.Expect(f.run("wait", "rejected")).To(Equal(ran{1, "", "goop: rejected: no\n"}))
 	g.Expect(f.run("wait", "late")).To(Equal(ran{124, "", "goop: DeadlineExceeded: late\n"}))
 	g.Expect(f.run("wait", "running", "--timeout", "300ms")).
-		To(Equal(ran{124, "", "goop: timed out after 300ms; the Goop running goes on\n"}))
+		To(Equal(ran{124, "", "goop: timed out after 300ms; the Goop running continues\n"}))
 	g.Expect(f.run("wait", "absent")).To(Equal(ran{1, "", "error: goops not found\n"}))
 	g.Expect(f.run("wait", "failed", "-o", "json").out).To(MatchJSON(`{"type":"summary","goop":"failed","namespace":"test",
 		"reason":"WorkersFailed","exitCode":42,"desired":2,"succeeded":1,"failed":1}`))
@@ -129,7 +129,7 @@ func TestUsage(t *testing.T) {
 		"--host-root: must be ro or rw":   {"run", "--host-root", "yes", "--", "true"},
 		"exclude each other":              {"run", "--group", "-o", "json", "--", "true"},
 		"the only format is json":         {"logs", "x", "-o", "yaml"},
-		"there are json, yaml and name":   {"ls", "-o", "wide"},
+		"formats are json, yaml and name": {"ls", "-o", "wide"},
 		"requires at least 1 arg":         {"run"},
 		"accepts 1 arg":                   {"wait"},
 		"unknown flag: --frob":            {"cancel", "--frob", "x"},
@@ -146,7 +146,7 @@ func TestUsage(t *testing.T) {
 	NewWithT(t).Expect(f.changes()).To(BeZero(), "nothing was created")
 }
 
-// Each example of the help is a command line that the program understands.
+// Each example of the help is a valid command line.
 func TestHelpHasExamplesThatParse(t *testing.T) {
 	g := NewWithT(t)
 	a := &app{flags: newFlags(), streams: streamsTo(&buffer{})}
@@ -166,7 +166,7 @@ func TestHelpHasExamplesThatParse(t *testing.T) {
 	}
 	r := runProgram(t, "/nowhere", "run", "--help")
 	g.Expect(r.code).To(Equal(0))
-	g.Expect(r.out).To(And(ContainSubstring("kubectl goop run [flags] -- COMMAND"), ContainSubstring("124  --timeout was over"),
+	g.Expect(r.out).To(And(ContainSubstring("kubectl goop run [flags] -- COMMAND"), ContainSubstring("124  --timeout was exceeded"),
 		ContainSubstring("--context string"), ContainSubstring("--as string")))
 }
 
@@ -184,7 +184,7 @@ func TestCompletion(t *testing.T) {
 	g.Expect(complete("run", "--context", "")).To(Equal("fake\nother\n:4\n"))
 }
 
-// kubectl finds the program, and what completes it, on the PATH.
+// kubectl finds the plugin and its completion program on the PATH.
 func TestAsAPluginOfKubectl(t *testing.T) {
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {

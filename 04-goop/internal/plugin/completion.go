@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// completeWithin bounds what a reader waits for after the tab key.
+// completeWithin limits how long the user waits after the tab key.
 const completeWithin = 3 * time.Second
 
 // fixed completes the value of a flag.
 func fixed(command *cobra.Command, flag string, values ...string) {
-	// It fails only for a flag that there is not.
+	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -26,7 +26,7 @@ func (a *app) completeOne(command *cobra.Command, args []string, _ string) ([]st
 	return a.completeMany(command, args, "")
 }
 
-// completeMany completes the names of Goops that are not there yet. The shell keeps those that begin as typed.
+// completeMany completes the names of Goops that are not arguments yet. The shell filters them by what was typed.
 func (a *app) completeMany(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return complete(command, func(ctx context.Context) ([]string, error) {
 		api, err := a.connect()
@@ -79,7 +79,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	})
 }
 
-// complete asks for names. If they cannot be had nothing is completed: this is no place for an error.
+// complete runs a function that lists names. If it fails nothing is completed, because errors cannot be shown there.
 func complete(command *cobra.Command, names func(context.Context) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, done := context.WithTimeout(command.Context(), completeWithin)
 	defer done()

@@ -16,12 +16,12 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// settleWithin is how long readers are waited for that were told to stop. They do so at once, but for those whose
-// output nobody takes.
+// settleWithin is how long the program waits for readers that it has stopped. They end at once, unless their output
+// cannot be written.
 const settleWithin = 2 * time.Second
 
-// follow runs a session with a line of progress, and then shows what is left to be shown of its workers. Before that it
-// calls then, with why the session ended: it must not wait for somebody to take the output.
+// follow runs a session with a progress line, and then shows the remaining output of its workers. Before that it calls
+// then with the reason for the end of the session. That function must not wait for output to be written.
 func (a *app) follow(ctx context.Context, s *session, then func(why error)) error {
 	stop := a.console.showProgress(s.progress.line)
 	defer stop()
@@ -45,8 +45,8 @@ func (a *app) follow(ctx context.Context, s *session, then func(why error)) erro
 	return why
 }
 
-// leftOvers shows what is there of workers that were not read to the end, and, if the work is over, the failures that
-// the operator wrote down and whose pods are gone.
+// leftOvers shows the existing output of workers that were not read to the end. If the work has ended, it also shows the
+// failures in the status whose pods no longer exist.
 func (s *session) leftOvers(over bool) error {
 	if s.sink == nil {
 		return nil
@@ -54,8 +54,12 @@ func (s *session) leftOvers(over bool) error {
 	defer s.notices.rest()
 	var failed error
 	for _, w := range s.workers {
+		if w.out == nil && w.ended && !s.live {
+			// It had to wait for its turn. Its record is there.
+			w.out = s.sink.open(w.place)
+		}
 		if w.out != nil && !w.outEnded {
-			failed = errors.Join(failed, w.out.end(result{place: w.place, record: w.record, partial: true}))
+			failed = errors.Join(failed, w.out.end(w.cutShort()))
 		}
 	}
 	if !over {
@@ -68,27 +72,37 @@ func (s *session) leftOvers(over bool) error {
 		}
 		s.delivered[at] = true
 		record := &worker.Record{ExitCode: f.ExitCode, Output: f.Output}
-		failed = errors.Join(failed, s.sink.open(at).end(result{place: at, record: record, lost: "its pod is gone"}))
+		failed = errors.Join(failed, s.sink.open(at).end(result{place: at, record: record, lost: "no pod of it was found"}))
 	}
 	if missing := int(s.goop.Status.Succeeded+s.goop.Status.Failed) - len(s.delivered); missing > 0 {
-		s.notices.once(fmt.Sprintf("the output of %d of %d workers could not be had: their pods are gone",
+		s.notices.once(fmt.Sprintf("the output of %d of %d workers is not available: no pods of them were found",
 			missing, s.goop.Status.Succeeded+s.goop.Status.Failed))
 	}
 	return failed
 }
 
-// conclude says how the work ended, and returns the exit code of it. The session ended for why, and then did was done
-// to the Goop.
-func (a *app) conclude(s *session, why error, did string, timeout time.Duration) error {
-	of, said := s.ending(why, timeout)
-	if did != "" {
-		said += "; " + did
+// cutShort is the result of a worker that was not read to its end. The output of one that was followed while it ran on is
+// complete up to then.
+func (w *logReader) cutShort() result {
+	lost := w.lost
+	if lost == "" && (w.ended || w.gone || !w.follow) {
+		lost = "its log was not read to the end"
 	}
-	if said != "" {
-		a.console.say("%s", said)
+	return result{place: w.place, record: w.record, lost: lost, partial: w.cursor.any(), rest: w.cursor.rest(w.record)}
+}
+
+// conclude reports how the work ended, and returns its exit code. why is the reason for the end of the session, and did
+// what was done to the Goop then.
+func (a *app) conclude(s *session, why error, did string, timeout time.Duration) error {
+	of, message := s.ending(why, timeout)
+	if did != "" {
+		message += "; " + did
+	}
+	if message != "" {
+		a.console.say("%s", message)
 	}
 	if s.sink != nil {
-		// Where the output could not be written before, nobody needs to be told again.
+		// If the output could not be written before, the error was reported already.
 		if err := s.sink.finish(of); err != nil && why == nil {
 			return err
 		}
@@ -99,37 +113,37 @@ func (a *app) conclude(s *session, why error, did string, timeout time.Duration)
 	return exitError(of.exitCode)
 }
 
-// ending is how the session's work ended, also in words, if they are needed.
-func (s *session) ending(why error, timeout time.Duration) (of summary, said string) {
+// ending returns how the session's work ended, and a message about it if one is needed.
+func (s *session) ending(why error, timeout time.Duration) (of summary, message string) {
 	of = summary{goop: s.goop, unfinished: s.unfinished()}
 	var signal signalError
 	switch {
 	case why == nil:
-		of.exitCode, of.reason, said = verdict(s.goop, s.names)
-		return of, said
-	case errors.Is(why, errRefused):
-		of.exitCode, of.reason = exitFailed, v1alpha1.ReasonHostAccessRefused
-		return of, "refused: " + refusal(s.goop)
+		of.exitCode, of.reason, message = verdict(s.goop, s.names)
+		return of, message
+	case errors.Is(why, errRejected):
+		of.exitCode, of.reason = exitFailed, v1alpha1.ReasonHostAccessNotAllowed
+		return of, "rejected: " + rejectionReason(s.goop)
 	case errors.Is(why, errDeleted):
 		of.exitCode, of.reason = exitFailed, "Deleted"
-		return of, "the Goop " + s.goop.Name + " was deleted before it was over"
+		return of, "the Goop " + s.goop.Name + " was deleted before it had ended"
 	case errors.Is(why, errTimedOut):
-		of.exitCode, of.reason, said = exitTimedOut, "TimedOut", "timed out after "+timeout.String()
+		of.exitCode, of.reason, message = exitTimedOut, "TimedOut", "timed out after "+timeout.String()
 	case errors.As(why, &signal):
-		of.exitCode, of.reason, said = signal.code(), "Interrupted", "interrupted"
+		of.exitCode, of.reason, message = signal.code(), "Interrupted", "interrupted"
 	default:
-		of.exitCode, of.reason, said = exitFailed, "Error", why.Error()
+		of.exitCode, of.reason, message = exitFailed, "Error", why.Error()
 	}
 	if status := s.goop.Status; status.Desired > 0 {
-		said += fmt.Sprintf("; %d of %d workers are done", status.Succeeded+status.Failed, status.Desired)
+		message += fmt.Sprintf("; %d of %d workers are done", status.Succeeded+status.Failed, status.Desired)
 	}
 	if len(of.unfinished) > 0 {
-		said += fmt.Sprintf("; not finished: %s", s.names.some(of.unfinished))
+		message += fmt.Sprintf("; not finished: %s", s.names.some(of.unfinished))
 	}
-	return of, said
+	return of, message
 }
 
-// unfinished are the workers whose pods are there and that have not ended.
+// unfinished returns the workers whose pods exist and that have not ended.
 func (s *session) unfinished() []place {
 	var all []place
 	for _, w := range s.workers {
@@ -143,8 +157,8 @@ func (s *session) unfinished() []place {
 	return all
 }
 
-// verdict is how a Goop that is over ended, also in words, if it is not Complete.
-func verdict(goop *v1alpha1.Goop, n *names) (code int, reason, said string) {
+// verdict returns how a Goop ended, and a message if it is not Complete.
+func verdict(goop *v1alpha1.Goop, n *names) (code int, reason, message string) {
 	failed := apimeta.FindStatusCondition(goop.Status.Conditions, v1alpha1.ConditionFailed)
 	if failed == nil || failed.Status != metav1.ConditionTrue {
 		return 0, v1alpha1.ReasonSucceeded, ""
@@ -158,7 +172,7 @@ func verdict(goop *v1alpha1.Goop, n *names) (code int, reason, said string) {
 	case code == 0:
 		code = exitFailed
 	}
-	said = failed.Reason + ": " + failed.Message
+	message = failed.Reason + ": " + failed.Message
 	byCode := map[int32][]place{}
 	for _, f := range goop.Status.Failures {
 		if f.Round > 0 {
@@ -167,10 +181,10 @@ func verdict(goop *v1alpha1.Goop, n *names) (code int, reason, said string) {
 		byCode[f.ExitCode] = append(byCode[f.ExitCode], place{node: f.Node, round: f.Round})
 	}
 	for _, code := range slices.Sorted(maps.Keys(byCode)) {
-		said += fmt.Sprintf("; exit code %d: %s", code, n.some(byCode[code]))
+		message += fmt.Sprintf("; exit code %d: %s", code, n.some(byCode[code]))
 	}
 	if more := int(goop.Status.Failed) - len(goop.Status.Failures); more > 0 {
-		said += fmt.Sprintf("; and %d more", more)
+		message += fmt.Sprintf("; and %d more", more)
 	}
-	return code, failed.Reason, said
+	return code, failed.Reason, message
 }

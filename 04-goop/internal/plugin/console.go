@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +13,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// redrawEvery is how often the progress line is drawn anew, at most.
+// redrawEvery is the minimum time between two updates of the progress line.
 const redrawEvery = 200 * time.Millisecond
+
+// noticeWithin is how long print waits for a notice to be written, so that notices and output stay in order if the reader
+// does not pause.
+const noticeWithin = 200 * time.Millisecond
 
 const (
 	eraseLine = "\r\x1b[K"
@@ -21,25 +26,31 @@ const (
 	plain     = "\x1b[0m"
 )
 
-// console is where the program writes: the output of workers to out, and what it has to say itself to err. On a
-// terminal err also has a line of progress below all else.
+// console is where the program writes: the output of workers to out, and its own messages to err. If err is a terminal,
+// it also has a progress line below everything else.
 type console struct {
 	out, err io.Writer
 
-	// colourOut and colourErr say whether colours are wanted there; redraw, whether err has a line of progress.
+	// colourOut and colourErr enable colours, and redraw the progress line on err.
 	colourOut, colourErr, redraw bool
 
-	// escapeOut says whether the output of workers is escaped: out is a terminal, and is not to obey it.
+	// escapeOut: the output of workers is escaped, because out is a terminal that it could control.
 	escapeOut bool
 
 	width func() int
 
-	// outLock guards out, errLock guards err and the line. Where both are terminals they are one lock, as the
-	// line is on the screen that out writes to. Where out is anything else, one who waits for it keeps nobody
-	// from writing to err.
+	// outLock guards out, and errLock guards err and the progress line. If both are terminals they are the same lock,
+	// because the line is on the screen that out writes to. Otherwise a goroutine that waits for out does not block writes
+	// to err.
 	outLock, errLock *sync.Mutex
 	shared           bool
 	drawn            string
+
+	// One goroutine writes the notices, so that a paused reader of err does not block the session. The callers limit their
+	// number: see notices.
+	noticesLock sync.Mutex
+	notices     []string
+	written     <-chan struct{} // closed when all are written; nil: there are none
 }
 
 func newConsole(streams genericiooptions.IOStreams) *console {
@@ -69,7 +80,7 @@ func terminal(stream any) (*os.File, bool) {
 	return file, ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Write writes output of workers: whole lines, so that those of several do not mix.
+// Write writes output of workers. It gets whole lines, so that those of several workers do not mix.
 func (c *console) Write(lines []byte) (int, error) {
 	c.outLock.Lock()
 	defer c.outLock.Unlock()
@@ -83,23 +94,72 @@ func (c *console) Write(lines []byte) (int, error) {
 	return n, nil
 }
 
-// say tells the reader something, in a line of its own.
+// say prints a message in a line of its own.
 func (c *console) say(format string, args ...any) { c.print("goop: "+format, args...) }
 
-// fail tells the reader why the program ends, in kubectl's way.
+// fail prints why the program ends, in kubectl's format.
 func (c *console) fail(format string, args ...any) { c.print("error: "+format, args...) }
 
-// print writes a text that the cluster or a worker may have had a part in: it neither controls a terminal nor forges a
-// line of the program.
+// print writes a text that may contain parts from the cluster or from a worker. It is escaped, so that it can neither
+// control a terminal nor imitate a message of the program.
 func (c *console) print(format string, args ...any) {
 	text := strings.ReplaceAll(escaped(fmt.Sprintf(format, args...)), "\n", "\n  ")
-	c.errLock.Lock()
-	defer c.errLock.Unlock()
-	c.erase()
-	fmt.Fprintln(c.err, text)
+	c.noticesLock.Lock()
+	c.notices = append(c.notices, text)
+	if c.written != nil {
+		c.noticesLock.Unlock()
+		return
+	}
+	written := make(chan struct{})
+	c.written = written
+	c.noticesLock.Unlock()
+	go c.writeNotices(written)
+	select {
+	case <-written:
+	case <-time.After(noticeWithin):
+	}
 }
 
-// shown is output of a worker as it is to be written to out.
+// writeNotices writes notices until there are no more.
+func (c *console) writeNotices(written chan<- struct{}) {
+	defer close(written)
+	for {
+		c.noticesLock.Lock()
+		if len(c.notices) == 0 {
+			c.written = nil
+			c.noticesLock.Unlock()
+			return
+		}
+		text := c.notices[0]
+		c.notices = c.notices[1:]
+		c.noticesLock.Unlock()
+		c.errLock.Lock()
+		c.erase()
+		fmt.Fprintln(c.err, text)
+		c.errLock.Unlock()
+	}
+}
+
+// flush waits until all notices are written. After the end of the context it waits only a moment longer.
+func (c *console) flush(ctx context.Context) {
+	c.noticesLock.Lock()
+	written := c.written
+	c.noticesLock.Unlock()
+	if written == nil {
+		return
+	}
+	select {
+	case <-written:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-written:
+	case <-time.After(settleWithin):
+	}
+}
+
+// shown returns the output of a worker as it is written to out.
 func (c *console) shown(output []byte) []byte {
 	if !c.escapeOut {
 		return output
@@ -107,7 +167,7 @@ func (c *console) shown(output []byte) []byte {
 	return []byte(escaped(string(output)))
 }
 
-// erase takes the line of progress away until it is drawn again.
+// erase erases the progress line until it is drawn again.
 func (c *console) erase() {
 	if c.drawn != "" {
 		fmt.Fprint(c.err, eraseLine)
@@ -146,7 +206,7 @@ func (c *console) showProgress(line func() string) (stop func()) {
 func (c *console) draw(line string) {
 	c.errLock.Lock()
 	defer c.errLock.Unlock()
-	// A line that is as wide as the terminal would be broken in two, and only one erased.
+	// A line as wide as the terminal would be wrapped, and only one of its two parts erased.
 	if characters := []rune(line); len(characters) >= c.width() {
 		line = string(characters[:max(0, c.width()-1)])
 	}
@@ -157,7 +217,7 @@ func (c *console) draw(line string) {
 	c.drawn = line
 }
 
-// coloured makes failures red: they are what one looks for.
+// coloured makes failures red, because users look for them.
 func (c *console) coloured(line string) string {
 	if !c.colourErr {
 		return line

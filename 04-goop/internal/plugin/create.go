@@ -17,36 +17,39 @@ import (
 )
 
 const (
-	// createPause is how long after a first request without a clear result the second comes. It grows with each.
+	// requestTimeout limits requests that are sent even after a signal.
+	requestTimeout = 30 * time.Second
+
+	// createPause is the pause between a first request with an unclear result and the second one. Each further pause is
+	// longer.
 	createPause = 500 * time.Millisecond
 
-	// createWithin bounds all requests together.
+	// createWithin limits the time of all these requests together.
 	createWithin = 2 * requestTimeout
 
-	// nameLength is how many random characters a name has, of 5 bits each: no two Goops have the same.
+	// nameLength is the number of random characters in a name. Each has 5 bits, so that names are unique in practice.
 	nameLength = 10
 )
 
-// newName is that of a Goop. The client chooses it, and not the API server: so the name is known where the response to
-// the creation is lost, and a second request cannot create a second Goop.
+// newName returns the name of a new Goop. The client chooses the name, not the API server. So the client knows it even if
+// the response to the creation is lost, and a repeated request cannot create a second Goop.
 func newName() string { return "run-" + strings.ToLower(rand.Text()[:nameLength]) }
 
-// create creates the Goop, and looks it up where the result of that is not clear. A signal does not cut it short: the
-// Goop would be left behind.
-func (a *app) create(ctx context.Context, api *api, goop *v1alpha1.Goop) (*v1alpha1.Goop, error) {
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), createWithin)
+// create creates the Goop, and looks it up if the result of the request is unclear. A signal does not interrupt a
+// request, because the Goop could be left behind. After a signal no further request to create it is sent; if the Goop
+// does not exist then, the error is the signal.
+func (a *app) create(work context.Context, api *api, goop *v1alpha1.Goop) (*v1alpha1.Goop, error) {
+	ctx, done := context.WithTimeout(context.WithoutCancel(work), createWithin)
 	defer done()
 	var sent atomic.Bool
-	var unclear error // of the first request that may have taken effect
+	var unclear error
 	for try := 1; ; try++ {
-		created, err := api.create(ctx, goop, &sent)
+		created, err := api.createUnlessOver(work, ctx, goop, &sent)
 		if err == nil {
 			return created, nil
 		}
 		rejected := isRejection(err) || !sent.Load()
-		if unclear == nil && (!rejected || apierrors.IsAlreadyExists(err)) {
-			unclear = err
-		}
+		unclear = firstUnclear(unclear, err, rejected)
 		if unclear == nil {
 			return nil, err
 		}
@@ -54,6 +57,8 @@ func (a *app) create(ctx context.Context, api *api, goop *v1alpha1.Goop) (*v1alp
 		switch {
 		case lookup == nil:
 			return found, nil
+		case apierrors.IsNotFound(lookup) && work.Err() != nil:
+			return nil, context.Cause(work)
 		case apierrors.IsNotFound(lookup) && (rejected || try == maxTries):
 			return nil, err
 		case try == maxTries || ctx.Err() != nil:
@@ -64,7 +69,23 @@ func (a *app) create(ctx context.Context, api *api, goop *v1alpha1.Goop) (*v1alp
 	}
 }
 
-// create sends one request. It sets sent if that may have reached the API server.
+// firstUnclear returns the error of the first request that may have taken effect.
+func firstUnclear(unclear, err error, rejected bool) error {
+	if unclear == nil && (!rejected || apierrors.IsAlreadyExists(err)) {
+		return err
+	}
+	return unclear
+}
+
+// createUnlessOver sends a request, unless the work was cancelled.
+func (a *api) createUnlessOver(work, ctx context.Context, goop *v1alpha1.Goop, sent *atomic.Bool) (*v1alpha1.Goop, error) {
+	if err := context.Cause(work); err != nil {
+		return nil, err
+	}
+	return a.create(ctx, goop, sent)
+}
+
+// create sends one request. It sets sent if the request may have reached the API server.
 func (a *api) create(ctx context.Context, goop *v1alpha1.Goop, sent *atomic.Bool) (*v1alpha1.Goop, error) {
 	ctx, done := context.WithTimeout(ctx, requestTimeout)
 	defer done()
@@ -78,19 +99,31 @@ func (a *api) get(ctx context.Context, name string) (*v1alpha1.Goop, error) {
 	return a.goops.Get(ctx, name, metav1.GetOptions{})
 }
 
-// isGone tells whether a Goop was deleted; its name may be another's by now.
+// hasEnded reports whether the work of a Goop has ended.
+func (a *api) hasEnded(ctx context.Context, goop *v1alpha1.Goop) bool {
+	live, err := a.get(ctx, goop.Name)
+	return err == nil && live.UID == goop.UID && live.Ended()
+}
+
+// isGone reports whether a Goop was deleted. Another Goop may have its name.
 func (a *api) isGone(ctx context.Context, goop *v1alpha1.Goop) bool {
 	live, err := a.get(ctx, goop.Name)
 	return apierrors.IsNotFound(err) || err == nil && live.UID != goop.UID
 }
 
-// isRejection tells whether the API server has decided against a request. An error of its own, or a time-out, may
-// come after the request took effect.
+// isEnding reports whether a Goop was deleted or is being deleted.
+func (a *api) isEnding(ctx context.Context, goop *v1alpha1.Goop) bool {
+	live, err := a.get(ctx, goop.Name)
+	return apierrors.IsNotFound(err) || err == nil && (live.UID != goop.UID || live.DeletionTimestamp != nil)
+}
+
+// isRejection reports whether the API server has rejected a request. An internal error or a time-out may be returned
+// after the request took effect, and with too many requests a retry may succeed.
 func isRejection(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
 	}
 	code := status.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusRequestTimeout
+	return code >= 400 && code < 500 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests
 }

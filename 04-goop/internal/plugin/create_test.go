@@ -1,13 +1,15 @@
 package plugin
 
 import (
+	"os"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A response that is lost is no reason to lose the Goop, nor to run the command twice.
+// After a lost response, run finds the Goop, and does not run the command twice.
 func TestRunFindsTheGoopWhoseCreationGotNoResponse(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.breaksOff(1, true)
@@ -23,14 +25,14 @@ func TestRunFindsTheGoopWhoseCreationGotNoResponse(t *testing.T) {
 	g.Expect(f.all()).To(BeEmpty())
 }
 
-// The quota counts the Goop of the first request, and rejects the second: the first is what there is.
+// The quota counts the Goop of the first request, and rejects the second request. The first Goop is used.
 func TestRunFindsTheGoopThoughTheServerRejectsASecond(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.breaksOff(1, true)
-	f.refuses("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
+	f.rejects("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
 	f.operator(func(goop string) {
 		f.over(goop, 0)
-		f.refuses("create goops", failure(403, metav1.StatusReasonForbidden, "exceeded quota", "x"))
+		f.rejects("create goops", failure(403, metav1.StatusReasonForbidden, "exceeded quota", "x"))
 		eventually(t, "it is looked up in vain", func() bool { return f.count("get goops") > 0 })
 		f.permits("get goops")
 	})
@@ -49,10 +51,10 @@ func TestRunCreatesAgainWhatWasNotCreated(t *testing.T) {
 	g.Expect(f.changes()).To(Equal(3), "it was created, worked and deleted")
 }
 
-// A webhook that is down, say: after some tries the server's words are the result.
+// If, for example, a webhook is down, the server's error is the result after some tries.
 func TestRunEndsWhereTheGoopIsNotCreated(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.refuses("create goops", failure(500, metav1.StatusReasonInternalError, "the webhook is down", "x"))
+	f.rejects("create goops", failure(500, metav1.StatusReasonInternalError, "the webhook is down", "x"))
 	r := f.run("run", "--", "work")
 	g.Expect(r).To(Equal(ran{1, "", "error: creating the Goop: the webhook is down\n"}))
 	g.Expect(f.count("create goops")).To(Equal(maxTries))
@@ -61,7 +63,7 @@ func TestRunEndsWhereTheGoopIsNotCreated(t *testing.T) {
 func TestRunSaysThatTheGoopMayHaveBeenCreated(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.breaksOff(maxTries, true)
-	f.refuses("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
+	f.rejects("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(1))
 	g.Expect(r.err).To(HavePrefix("goop: the Goop " + f.name() + " may have been created: kubectl goop cancel " + f.name() + " -n test "))
@@ -69,10 +71,10 @@ func TestRunSaysThatTheGoopMayHaveBeenCreated(t *testing.T) {
 	g.Expect(f.all()).To(HaveLen(1))
 }
 
-// What was rejected, or never sent, is not tried again: the user is to see why at once.
+// Requests that were rejected or never sent are not retried, so that the user sees the reason at once.
 func TestRunDoesNotTryAgainWhatCannotHaveTakenEffect(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.refuses("create goops", failure(422, metav1.StatusReasonInvalid, "spec.jobCount: Invalid value: 9", "x"))
+	f.rejects("create goops", failure(422, metav1.StatusReasonInvalid, "spec.jobCount: Invalid value: 9", "x"))
 	r := f.run("run", "--", "work")
 	g.Expect(r).To(Equal(ran{1, "", "error: creating the Goop: spec.jobCount: Invalid value: 9\n"}))
 	g.Expect(f.count("create goops") + f.count("get goops")).To(Equal(1))
@@ -81,4 +83,53 @@ func TestRunDoesNotTryAgainWhatCannotHaveTakenEffect(t *testing.T) {
 	r = f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(1))
 	g.Expect(r.err).To(MatchRegexp("^error: creating the Goop: .*connection refused\n$"))
+}
+
+// After a signal or --timeout that comes before the command runs, the Goop is not created any more.
+func TestRunCreatesNothingAfterItsEnd(t *testing.T) {
+	for name, end := range map[string]struct {
+		flags []string
+		send  os.Signal
+		code  int
+	}{
+		"Ctrl-C":    {nil, os.Interrupt, 130},
+		"--timeout": {[]string{"--timeout", "300ms"}, nil, 124},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, f := NewWithT(t), newFake(t)
+			f.breaksOff(1, false)
+			ended := make(chan struct{})
+			f.slow.delay("POST", func() { <-ended })
+			p := f.start(append(append([]string{"run"}, end.flags...), "--", "work")...)
+			eventually(t, "the request", func() bool { return f.slow.began.Load() })
+			if end.send != nil {
+				p.signal(end.send)
+			}
+			<-time.After(500 * time.Millisecond)
+			close(ended)
+			g.Expect(p.end()).To(Equal(end.code), p.err.String())
+			g.Expect(f.changes()).To(BeZero(), "nothing was created")
+			g.Expect(f.count("create goops")).To(Equal(1))
+		})
+	}
+}
+
+func TestRunCreatesNothingWhoseTimeIsOverBefore(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	r := f.run("run", "--timeout", "1ns", "--", "work")
+	g.Expect(r.code).To(Equal(124), r.err)
+	g.Expect(r.err).To(Equal("goop: timed out after 1ns; no Goop was created\n"))
+	g.Expect(f.count("create goops")).To(BeZero())
+}
+
+// If the lookup fails too, only the lookup is retried.
+func TestRunLooksForWhatItMayHaveCreatedBeforeItsEnd(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.breaksOff(1, false)
+	f.rejects("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
+	p := f.start("run", "--timeout", "300ms", "--", "work")
+	eventually(t, "another lookup", func() bool { return f.count("get goops") > 1 })
+	f.permits("get goops")
+	g.Expect(p.end()).To(Equal(124), p.err.String())
+	g.Expect(f.changes()).To(BeZero(), "nothing was created")
 }

@@ -1,7 +1,7 @@
-// Package plugin is `kubectl goop`: a distributed command line. It creates Goops, follows them until they are over,
-// and shows what their workers write.
+// Package plugin implements `kubectl goop`, a distributed command line. It creates Goops, follows them until they end,
+// and shows the output of their workers.
 //
-// One goroutine, in session.go, knows what is going on: it hears of the Goop and of its pods, and decides whose log
-// is read next. At most 32 others read a log each and hand it to a sink: lines, groups or JSON. So memory does not
-// grow with what workers write, and with their number only by a few words each.
+// One goroutine, in session.go, has all state: it receives the events of the Goop and of its pods, and decides which log
+// is read next. At most 32 other goroutines read one log each and write it to a sink: lines, groups or JSON. So memory
+// use does not depend on the size of the output, and depends only little on the number of workers.
 package plugin

@@ -3,8 +3,10 @@ package plugin
 import (
 	"context"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,19 +22,47 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// kubernetesVersion is what envtest downloads where KUBEBUILDER_ASSETS names no binaries.
+// kubernetesVersion is what envtest downloads if KUBEBUILDER_ASSETS is not set.
 const kubernetesVersion = "v1.37.0"
 
-// server is a real etcd and API server, for what the fake cannot tell: that requests, watches and pods are as the API
-// has them. No kubelet runs, so there are no logs.
+// server is a real etcd and API server, for what the fake cannot prove: that requests, watches and pods are as in the
+// API. No kubelet runs, so there are no logs.
 type server struct {
+	env        *envtest.Environment
 	kubeconfig string
 	client     client.WithWatch
 }
 
-var stopServer = func() {}
+var (
+	stopServer = func() {}
+	// stopping is locked while the API server is started or stopped.
+	stopping sync.Mutex
+)
+
+// stopOnCtrlC stops etcd and the API server when a terminal interrupts the tests: they have process groups of their own.
+func stopOnCtrlC() {
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
+	<-ends
+	stopping.Lock()
+	stopServer()
+	os.Exit(130)
+}
 
 var startServer = sync.OnceValues(func() (*server, error) {
+	go stopOnCtrlC()
+	stopping.Lock()
+	defer stopping.Unlock()
+	s, err := newServer()
+	if err != nil {
+		// A port that was free may have been taken before the API server listened: the next has others.
+		stopServer()
+		s, err = newServer()
+	}
+	return s, err
+})
+
+func newServer() (*server, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
@@ -43,10 +73,6 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		DownloadBinaryAssets:        os.Getenv("KUBEBUILDER_ASSETS") == "",
 		DownloadBinaryAssetsVersion: kubernetesVersion,
 	}
-	config, err := env.Start()
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.MkdirTemp("", "kubectl-goop-envtest-")
 	if err != nil {
 		return nil, err
@@ -55,15 +81,19 @@ var startServer = sync.OnceValues(func() (*server, error) {
 		_ = env.Stop()
 		_ = os.RemoveAll(dir)
 	}
-	s := &server{kubeconfig: filepath.Join(dir, "kubeconfig")}
+	config, err := env.Start()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{env: env, kubeconfig: filepath.Join(dir, "kubeconfig")}
 	if err := os.WriteFile(s.kubeconfig, env.KubeConfig, 0o600); err != nil {
 		return nil, err
 	}
 	s.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	return s, err
-})
+}
 
-// operate plays the operator and the kubelet of one node, for every Goop that comes, until the test ends.
+// operate simulates the operator and the kubelet of one node, for every new Goop, until the test ends.
 func (s *server) operate(t *testing.T, work func(ctx context.Context, g *WithT, goop *v1alpha1.Goop)) {
 	t.Helper()
 	g := NewWithT(t)
@@ -92,7 +122,7 @@ func (s *server) operate(t *testing.T, work func(ctx context.Context, g *WithT, 
 	})
 }
 
-// workerOf makes a pod whose worker has left its record.
+// workerOf creates a pod whose worker has left its record.
 func (s *server) workerOf(ctx context.Context, g *WithT, goop *v1alpha1.Goop, record string) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -154,7 +184,7 @@ func TestRunOnAnAPIServer(t *testing.T) {
 	r := runProgram(t, s.kubeconfig, "run", "--nodes", "a=b", "--count", "1", "--host-root", "rw", "--tolerate-all",
 		"--timeout", "1m", "--image", "busybox", "--", "uname", "-a")
 	g.Expect(r.code).To(Equal(6), r.err)
-	// There is no kubelet that has the log.
+	// No kubelet has the log.
 	g.Expect(r.out).To(Equal("n1: recorded\n"))
 	g.Expect(r.err).To(ContainSubstring("shown is the end of it, at most 2 KiB, from the record"))
 	g.Expect(s.goops(g)).To(BeEmpty())

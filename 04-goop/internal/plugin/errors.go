@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Exit codes, beside those of workers. They are those of timeout(1) and of the shells.
+// Exit codes of the program, which are those of timeout(1) and of shells. Other exit codes are those of workers.
 const (
 	exitFailed   = 1
 	exitUsage    = 2
@@ -18,22 +18,22 @@ const (
 	exitSignal   = 128
 )
 
-// exitError ends the program with a code. All there is to say has been said.
+// exitError ends the program with an exit code. Everything else was printed before.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// usageError is a command line that makes no sense.
+// usageError is an invalid command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// signalError is why a context ended: a signal.
+// signalError is the cause of a context that a signal has ended.
 type signalError struct{ os.Signal }
 
 func (e signalError) Error() string { return e.String() }
 
-// code is what a shell would call it: 130 for Ctrl-C.
+// code is the exit code that a shell uses: 130 for Ctrl-C.
 func (e signalError) code() int {
 	if number, ok := e.Signal.(syscall.Signal); ok {
 		return exitSignal + int(number)
@@ -41,18 +41,23 @@ func (e signalError) code() int {
 	return exitSignal + int(syscall.SIGINT)
 }
 
-// outputError is that nobody takes what is printed: a full disk, or a reader that left.
+// outputError means that output cannot be written: the disk is full, or the reader has exited.
 type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
+// connectionError means that the API server did not respond, or that its response broke off.
+type connectionError struct{ error }
+
+func (e connectionError) Unwrap() error { return e.error }
+
 var (
 	errTimedOut = errors.New("timed out")
-	errRefused  = errors.New("refused")
+	errRejected = errors.New("rejected")
 	errDeleted  = errors.New("deleted")
 )
 
-// exitCode says what went wrong, if that is still to be said, and what the program ends with.
+// exitCode prints the error, if it was not printed before, and returns the exit code.
 func (a *app) exitCode(ctx context.Context, err error) int {
 	var (
 		exit     exitError
@@ -77,7 +82,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// explained says what an error of the API server means here, where its own words do not.
+// explained adds an explanation to errors of the API server whose own message is not clear.
 func explained(err error) error {
 	status := apierrors.APIStatus(nil)
 	if errors.As(err, &status) && apierrors.IsNotFound(err) {

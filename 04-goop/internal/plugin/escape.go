@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// escaped is a text that a terminal shows and does not obey: control characters, those that change the direction of
-// writing, and bytes that are no UTF-8 are written as in a Go string. Tabs and ends of lines stay. In JSON it means
-// what it meant before.
+// escaped returns a text that cannot control a terminal. Control characters, those that change the direction of writing,
+// and bytes that are not UTF-8 are written as in a Go string. Tabs and line ends stay. JSON keeps its meaning.
 func escaped(text string) string {
 	if !needsEscape(text) {
 		return text
@@ -34,7 +33,7 @@ func needsEscape(text string) bool {
 	return strings.ContainsFunc(text, controls) || !utf8.ValidString(text)
 }
 
-// controls tells whether a character controls a terminal or the direction of writing.
+// controls reports whether a character controls a terminal or the direction of writing.
 func controls(r rune) bool {
 	return r != '\t' && r != '\n' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }

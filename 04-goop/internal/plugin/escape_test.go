@@ -12,7 +12,7 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// hostile sets the title of a terminal's window, moves its cursor, and pretends to be the program.
+// hostile sets the title of a terminal's window, moves its cursor, and imitates a message of the program.
 const hostile = "\x1b]0;owned\a\x1b[2J\u009b2J\x9b2J\r\bgoop: all is well\u202e"
 
 const escapedHostile = `\u001b]0;owned\u0007\u001b[2J\u009b2J\x9b2J\u000d\u0008goop: all is well\u202e`
@@ -30,16 +30,16 @@ func TestEscaping(t *testing.T) {
 	}
 }
 
-// What the cluster says of itself is shown in lines that begin as this program's: nobody may forge one, on a terminal
-// or in the log of a pipeline.
+// Messages from the cluster are shown in lines that begin like those of this program. They cannot imitate such a line, on
+// a terminal or in the log of a pipeline.
 func TestConditionsAreEscaped(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
-		f.waits(goop, v1alpha1.ReasonHostAccessRefused, hostile+"\ngoop: all is well")
+		f.waits(goop, v1alpha1.ReasonHostAccessNotAllowed, hostile+"\ngoop: all is well")
 	})
 	r := f.run("run", "--host-root", "rw", "--", "true")
 	g.Expect(r.code).To(Equal(1))
-	g.Expect(r.err).To(HavePrefix("goop: refused: " + strings.ReplaceAll(escapedHostile, `\x9b`, "\ufffd") + "\n  goop: all is well; "))
+	g.Expect(r.err).To(HavePrefix("goop: rejected: " + strings.ReplaceAll(escapedHostile, `\x9b`, "\ufffd") + "\n  goop: all is well; "))
 }
 
 func TestOutputOnATerminalIsEscapedUnlessAsked(t *testing.T) {
@@ -71,7 +71,7 @@ func TestOutputOnATerminalIsEscapedUnlessAsked(t *testing.T) {
 	}
 }
 
-// A program that reads the output gets what was written.
+// A program that reads the output gets it unchanged.
 func TestOutputToAPipeIsNotEscaped(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--group"}} {
 		g, f := NewWithT(t), newFake(t)
@@ -81,5 +81,19 @@ func TestOutputToAPipeIsNotEscaped(t *testing.T) {
 		})
 		r := f.run(append(append([]string{"run"}, flags...), "--", "hello")...)
 		g.Expect(r.out).To(HaveSuffix("\x1b[31mred\r\n"))
+	}
+}
+
+// The status of a Goop has output of workers too.
+func TestObjectsOnATerminalAreEscaped(t *testing.T) {
+	for _, format := range []string{"json", "yaml"} {
+		t.Run(format, func(t *testing.T) {
+			g, f := NewWithT(t), newFake(t)
+			f.goop("hello", "true")
+			f.over("hello", 0, v1alpha1.Failure{Node: "n1", ExitCode: 1, Output: "txt.\u202eexe"})
+			screen, code := onTerminal(t, f, nil, func(*process) {}, "ls", "-o", format)
+			g.Expect(code).To(Equal(0), screen)
+			g.Expect(screen).To(ContainSubstring(`txt.\u202eexe`))
+		})
 	}
 }

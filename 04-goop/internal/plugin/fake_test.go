@@ -22,28 +22,34 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// fake is the few endpoints of an API server that the program uses, with logs, which no envtest has: its tests play
-// the operator and the kubelets.
+// fake has the few endpoints of an API server that the program uses, and logs, which envtest does not have. Its tests
+// simulate the operator and the kubelets.
 type fake struct {
 	t          *testing.T
 	server     *httptest.Server
 	slow       *slow
 	kubeconfig string
 
-	lock     sync.Mutex
-	changed  chan struct{} // closed at the next change
-	version  int
-	events   []fakeEvent
-	goops    map[string]*v1alpha1.Goop
-	pods     map[string]*corev1.Pod
-	logs     map[string]http.HandlerFunc // by pod
-	refuse   map[string]metav1.Status    // by "VERB RESOURCE"
-	requests map[string]int              // likewise
-	onCreate func(*v1alpha1.Goop)
-	created  string // the name of the last one
-	broken   broken
+	lock       sync.Mutex
+	changed    chan struct{} // closed at the next change
+	version    int
+	events     []fakeEvent
+	goops      map[string]*v1alpha1.Goop
+	pods       map[string]*corev1.Pod
+	logs       map[string]http.HandlerFunc // by pod
+	rejections map[string]metav1.Status    // by "VERB RESOURCE"
+	requests   map[string]int              // likewise
+	onCreate   func(*v1alpha1.Goop)
+	created    string // the name of the last one
+	broken     broken
+	stale      bool // lists from the watch cache lack existing objects, and streaming lists (WatchList) are not supported
 
 	open, mostOpen int // log streams
+}
+
+// kinds are the types of the objects of each resource.
+var kinds = map[string]metav1.TypeMeta{
+	"goops": {APIVersion: "goop.example.com/v1alpha1", Kind: "Goop"}, "pods": {APIVersion: "v1", Kind: "Pod"},
 }
 
 type fakeEvent struct {
@@ -57,7 +63,7 @@ func newFake(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{
 		t: t, changed: make(chan struct{}), goops: map[string]*v1alpha1.Goop{}, pods: map[string]*corev1.Pod{},
-		logs: map[string]http.HandlerFunc{}, refuse: map[string]metav1.Status{}, requests: map[string]int{},
+		logs: map[string]http.HandlerFunc{}, rejections: map[string]metav1.Status{}, requests: map[string]int{},
 	}
 	mux := http.NewServeMux()
 	goops := "/apis/goop.example.com/v1alpha1/namespaces/test/goops"
@@ -84,13 +90,13 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-func answer(w http.ResponseWriter, code int, object any) {
+func respond(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-// change makes an object be as it is now, and tells the watches.
+// change stores an object, and notifies the watches.
 func (f *fake) change(resource, kind string, object metav1.Object) {
 	f.version++
 	object.SetResourceVersion(strconv.Itoa(f.version))
@@ -100,19 +106,19 @@ func (f *fake) change(resource, kind string, object metav1.Object) {
 }
 
 func (f *fake) create(w http.ResponseWriter, r *http.Request) {
-	if f.refused(w, "create goops") {
+	if f.rejected(w, "create goops") {
 		return
 	}
 	f.breakOff(false)
 	goop := &v1alpha1.Goop{}
 	if err := json.NewDecoder(r.Body).Decode(goop); err != nil {
-		answer(w, 400, failure(400, metav1.StatusReasonBadRequest, err.Error(), ""))
+		respond(w, 400, failure(400, metav1.StatusReasonBadRequest, err.Error(), ""))
 		return
 	}
 	f.lock.Lock()
 	if f.goops[goop.Name] != nil {
 		f.lock.Unlock()
-		answer(w, 409, failure(409, metav1.StatusReasonAlreadyExists, "already exists", goop.Name))
+		respond(w, 409, failure(409, metav1.StatusReasonAlreadyExists, "already exists", goop.Name))
 		return
 	}
 	goop.UID, goop.Generation, goop.Namespace = types.UID(goop.Name), 1, "test"
@@ -125,24 +131,24 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 		go onCreate(copied)
 	}
 	f.breakOff(true)
-	answer(w, 201, copied)
+	respond(w, 201, copied)
 }
 
 func (f *fake) get(w http.ResponseWriter, r *http.Request) {
-	if f.refused(w, "get goops") {
+	if f.rejected(w, "get goops") {
 		return
 	}
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if goop := f.goops[r.PathValue("name")]; goop != nil {
-		answer(w, 200, goop)
+		respond(w, 200, goop)
 		return
 	}
-	answer(w, 404, failure(404, metav1.StatusReasonNotFound, "goops not found", r.PathValue("name")))
+	respond(w, 404, failure(404, metav1.StatusReasonNotFound, "goops not found", r.PathValue("name")))
 }
 
 func (f *fake) patch(w http.ResponseWriter, r *http.Request) {
-	if f.refused(w, "patch goops") {
+	if f.rejected(w, "patch goops") {
 		return
 	}
 	text, _ := io.ReadAll(r.Body)
@@ -151,35 +157,50 @@ func (f *fake) patch(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *fake) delete(w http.ResponseWriter, r *http.Request) {
-	if f.refused(w, "delete goops") {
+	if f.rejected(w, "delete goops") {
 		return
 	}
 	f.remove(r.PathValue("name"))
-	answer(w, 200, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success"})
+	respond(w, 200, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success"})
 }
 
-// list answers lists, watches, and watches that begin with a list.
+// list serves lists, watches, and watches with an initial list.
 func (f *fake) list(resource string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		watched := query.Get("watch") == "true" || query.Get("watch") == "1"
 		verb := map[bool]string{true: "watch ", false: "list "}[watched]
-		if f.refused(w, verb+resource) {
+		if f.rejected(w, verb+resource) {
 			return
 		}
 		selected := selector(query.Get("labelSelector"), query.Get("fieldSelector"))
+		f.lock.Lock()
+		stale := f.stale
+		f.lock.Unlock()
+		if stale && query.Get("sendInitialEvents") == "true" {
+			respond(w, 422, failure(422, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden", ""))
+			return
+		}
+		if stale && resource == "goops" && query.Get("resourceVersion") == "0" {
+			respond(w, 200, listed(resource, []metav1.Object{}, 0))
+			return
+		}
 		if !watched {
 			f.lock.Lock()
 			defer f.lock.Unlock()
-			kind := map[string]string{"goops": "GoopList", "pods": "PodList"}[resource]
-			version := map[string]string{"goops": "goop.example.com/v1alpha1", "pods": "v1"}[resource]
-			answer(w, 200, map[string]any{
-				"kind": kind, "apiVersion": version, "items": f.now(resource, selected),
-				"metadata": map[string]any{"resourceVersion": strconv.Itoa(f.version)},
-			})
+			respond(w, 200, listed(resource, f.now(resource, selected), f.version))
 			return
 		}
 		f.watch(w, r, resource, selected)
+	}
+}
+
+// listed returns a list in the format of the API.
+func listed(resource string, items []metav1.Object, version int) map[string]any {
+	of := kinds[resource]
+	return map[string]any{
+		"kind": of.Kind + "List", "apiVersion": of.APIVersion, "items": items,
+		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version)},
 	}
 }
 
@@ -222,9 +243,7 @@ func (f *fake) watch(w http.ResponseWriter, r *http.Request, resource string, se
 		}
 		since = f.version
 		f.lock.Unlock()
-		kind := map[string]string{"goops": "Goop", "pods": "Pod"}[resource]
-		version := map[string]string{"goops": "goop.example.com/v1alpha1", "pods": "v1"}[resource]
-		send("BOOKMARK", map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{
+		send("BOOKMARK", map[string]any{"kind": kinds[resource].Kind, "apiVersion": kinds[resource].APIVersion, "metadata": map[string]any{
 			"resourceVersion": strconv.Itoa(since), "annotations": map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 		}})
 	}
@@ -246,25 +265,4 @@ func (f *fake) watch(w http.ResponseWriter, r *http.Request, resource string, se
 			return
 		}
 	}
-}
-
-func (f *fake) log(w http.ResponseWriter, r *http.Request) {
-	if f.refused(w, "get logs") {
-		return
-	}
-	f.lock.Lock()
-	f.open++
-	f.mostOpen = max(f.mostOpen, f.open)
-	serve := f.logs[r.PathValue("name")]
-	f.lock.Unlock()
-	defer func() {
-		f.lock.Lock()
-		defer f.lock.Unlock()
-		f.open--
-	}()
-	if r.URL.Query().Get("container") != v1alpha1.WorkContainer || serve == nil {
-		answer(w, 404, failure(404, metav1.StatusReasonNotFound, "pods not found", r.PathValue("name")))
-		return
-	}
-	serve(w, r)
 }

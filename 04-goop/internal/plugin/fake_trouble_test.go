@@ -6,27 +6,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What goes wrong between the program and the fake, if a test wants it.
+// Errors between the program and the fake, as set by tests.
 
-// broken are the next creations, whose connection breaks off.
+// broken are the next creations, if their connections break off.
 type broken struct {
 	times int
 	after bool // they take effect
 }
 
-// refused answers with a Status, if the test wants this kind of request refused.
-func (f *fake) refused(w http.ResponseWriter, request string) bool {
+// rejected responds with a Status, if the test has set one for this kind of request.
+func (f *fake) rejected(w http.ResponseWriter, request string) bool {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.requests[request]++
-	status, ok := f.refuse[request]
+	status, ok := f.rejections[request]
 	if ok {
-		answer(w, int(status.Code), status)
+		respond(w, int(status.Code), status)
 	}
 	return ok
 }
 
-// breakOff ends the connection of a creation, before or after it took effect, if the test wants that.
+// breakOff ends the connection of a creation, before or after it took effect, if the test has set that.
 func (f *fake) breakOff(after bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -43,21 +43,28 @@ func failure(code int32, reason metav1.StatusReason, message, name string) metav
 	}
 }
 
-func (f *fake) refuses(request string, with metav1.Status) {
+func (f *fake) rejects(request string, with metav1.Status) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	f.refuse[request] = with
+	f.rejections[request] = with
 }
 
 func (f *fake) permits(request string) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	delete(f.refuse, request)
+	delete(f.rejections, request)
 }
 
-// breaksOff lets the connections of the next creations break off: after they took effect, or before.
+// breaksOff breaks the connections of the next creations, after or before they take effect.
 func (f *fake) breaksOff(times int, after bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.broken = broken{times: times, after: after}
+}
+
+// isStale makes lists from the watch cache lack existing objects.
+func (f *fake) isStale() {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.stale = true
 }

@@ -9,10 +9,10 @@ import (
 
 var number = regexp.MustCompile(`[0-9]+`)
 
-// fold writes names shortly: those that differ in one number alone as one, as in node[1-3,7].
+// fold shortens a list of names: names that differ only in one number become one, as in node[1-3,7].
 func fold(all []string) string { return strings.Join(folded(all), ",") }
 
-// folded is what fold joins. It folds the last number of the names first, and then those before it.
+// folded returns the names that fold joins. It folds the last number of the names first, and then the numbers before it.
 func folded(all []string) []string {
 	parts := map[string][][]string{} // the numbers of names, by what is around them
 	for _, name := range all {
@@ -36,8 +36,8 @@ func folded(all []string) []string {
 	return names
 }
 
-// foldOne makes one of those that differ in their number at a place alone. What is folded already is compared as it
-// is written.
+// foldOne combines names that differ only in the number at one position. Numbers that are folded already are compared as
+// text.
 func foldOne(all [][]string, at int) [][]string {
 	families := map[string][]uint64{}
 	like := map[string][]string{}
@@ -51,7 +51,7 @@ func foldOne(all [][]string, at int) [][]string {
 		others := slices.Clone(numbers)
 		others[at] = ""
 		width := 0
-		if len(numbers[at]) > 1 && numbers[at][0] == '0' { // 07 is another node than 7
+		if len(numbers[at]) > 1 && numbers[at][0] == '0' { // 07 and 7 are different nodes
 			width = len(numbers[at])
 		}
 		family := strconv.Itoa(width) + " " + strings.Join(others, " ")
@@ -68,7 +68,7 @@ func foldOne(all [][]string, at int) [][]string {
 	return folded
 }
 
-// ranges writes numbers as [1-3,7], and a single one as it is.
+// ranges formats numbers as [1-3,7], and a single one without brackets.
 func ranges(numbers []uint64, width int) string {
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)

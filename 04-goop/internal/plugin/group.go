@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// groupSink gathers workers that wrote the same, byte by byte, and ended with the same exit code. It shows each output
-// once, with these workers, when all are there. Outputs are in a temporary file meanwhile, each once, the first maxCaptured bytes of it.
+// groupSink groups workers with the same output, byte by byte, and the same exit code. At the end it shows each output
+// once, with its workers. Until then each different output is in a temporary file, up to the first maxCaptured bytes.
 type groupSink struct {
 	console *console
 	names   *names
@@ -19,7 +19,7 @@ type groupSink struct {
 
 	lock   sync.Mutex
 	groups map[groupKey]*group
-	spool  *os.File // nil: nothing has been written to it yet
+	spool  *os.File // nil: nothing was written yet
 	end    int64    // of the spool
 }
 
@@ -29,10 +29,10 @@ type groupKey struct {
 	code   int32 // or codeUnknown
 }
 
-// codeUnknown is in the place of the exit code of a worker that left no record. No exit code is negative.
+// codeUnknown stands for the exit code of a worker without a record. Exit codes are never negative.
 const codeUnknown = -1
 
-// group is an output, and who gave it.
+// group is an output and the workers that wrote it.
 type group struct {
 	start, length int64 // in the spool
 	clipped       int64
@@ -75,7 +75,7 @@ func (s *groupSink) add(from place, code int32, c *capture) error {
 	}
 	added := &group{start: s.end, length: int64(len(c.kept)), clipped: c.clipped(), from: []place{from}}
 	if err := s.keep(c.kept); err != nil {
-		return outputError{fmt.Errorf("keeping outputs in a temporary file: %w", err)}
+		return outputError{unkept(err)}
 	}
 	s.groups[key] = added
 	return nil
@@ -83,12 +83,10 @@ func (s *groupSink) add(from place, code int32, c *capture) error {
 
 func (s *groupSink) keep(text []byte) error {
 	if s.spool == nil {
-		file, err := os.CreateTemp("", "kubectl-goop-")
+		file, err := newSpool()
 		if err != nil {
 			return err
 		}
-		// Where the system lets it, the file has no name from now on: nothing is left of it, however this ends.
-		_ = os.Remove(file.Name())
 		s.spool = file
 	}
 	n, err := s.spool.WriteAt(text, s.end)
@@ -96,7 +94,31 @@ func (s *groupSink) keep(text []byte) error {
 	return err
 }
 
-// finish prints the groups: those of most workers first, then by name.
+func newSpool() (*os.File, error) {
+	file, err := os.CreateTemp("", "kubectl-goop-")
+	if err != nil {
+		return nil, err
+	}
+	// If the operating system allows it, the file has no name from now on, so that nothing is left of it however the
+	// program ends.
+	_ = os.Remove(file.Name())
+	return file, nil
+}
+
+// checkSpool checks before a command runs that temporary files can be created. Otherwise its output would be lost.
+func checkSpool() error {
+	file, err := newSpool()
+	if err != nil {
+		return unkept(err)
+	}
+	file.Close()
+	_ = os.Remove(file.Name())
+	return nil
+}
+
+func unkept(err error) error { return fmt.Errorf("keeping outputs in a temporary file: %w", err) }
+
+// finish prints the groups: those with the most workers first, then by name.
 func (s *groupSink) finish(summary) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -130,7 +152,7 @@ func (s *groupSink) finish(summary) error {
 	return nil
 }
 
-// title names the workers of a group, and how they ended where that is not as it should be.
+// title lists the workers of a group, and their exit code unless it is 0.
 func title(workers string, count int, code int32) string {
 	if count > 1 {
 		workers = fmt.Sprintf("%s (%d)", workers, count)
@@ -163,7 +185,7 @@ func (s *groupSink) print(name string, g *group) error {
 		return err
 	}
 	if g.clipped > 0 {
-		s.console.say("%s: the output goes on for %d bytes, which are not shown: --group shows the first %d",
+		s.console.say("%s: the output continues for %d bytes, which are not shown: --group shows the first %d",
 			name, g.clipped, maxCaptured)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hint is a command of this program that the user may run next, quoted for a shell. It has the flags that this one was
-// given to find its cluster, namespace and user, but for secrets: those would end up in the logs of a pipeline.
+// hint returns a command of this program that the user may run next, quoted for a shell. It has the flags for cluster,
+// namespace and user that this command was given, except secrets, which would appear in the logs of a pipeline.
 func (a *app) hint(api *api, words ...string) string {
 	command := []string{name}
 	for _, word := range words {
@@ -37,10 +37,10 @@ func (a *app) hint(api *api, words ...string) string {
 	return strings.Join(command, " ")
 }
 
-// harmless is a word that means itself to every shell.
+// harmless matches words that have no special meaning in any shell.
 var harmless = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quoted is a word as a POSIX shell has to be given it.
+// quoted quotes a word for a POSIX shell.
 func quoted(word string) string {
 	if harmless.MatchString(word) {
 		return word

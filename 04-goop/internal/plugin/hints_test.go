@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A hint is a command that can be pasted into a shell: it asks the cluster, the namespace and as the user of before.
+// A hint is a command that can be pasted into a shell. It uses the same cluster, namespace and user as this command.
 func TestHintsRepeatTheFlagsThatWereGiven(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) { f.over(goop, 0) })
@@ -25,7 +25,7 @@ func TestHintsRepeatTheFlagsThatWereGiven(t *testing.T) {
 		" -n test --as me --as-group a --as-group 'b c' --context other --insecure-skip-tls-verify=true --kubeconfig " + quoted + "\n"))
 }
 
-// Without --namespace the kubeconfig says which, and may say another tomorrow.
+// Without --namespace the namespace comes from the kubeconfig, which may change.
 func TestHintsNameTheNamespace(t *testing.T) {
 	for namespace, want := range map[string]string{"": " -n test", "test": " -n test", "default": " -n default"} {
 		t.Run(namespace, func(t *testing.T) {

@@ -6,26 +6,26 @@ import (
 	"sync"
 )
 
-// jsonSink prints a line of JSON for each worker, when that has ended, and one for all at the end. A program can take
-// them as they come, and no more than one is in memory for each log that is read.
+// jsonSink prints one line of JSON for each worker when it has ended, and a last one for the whole Goop. A program can
+// process the lines as they arrive, and memory holds one worker for each log that is being read.
 type jsonSink struct {
 	console *console
 
-	// lock lets one object be made at a time: its text is up to six times as long as the output.
+	// lock allows only one object to be encoded at a time: its text is up to six times as long as the output.
 	lock sync.Mutex
 }
 
-// workerObject is one worker. It is what --help says of -o json.
+// workerObject is the result of one worker. --help describes it for -o json.
 type workerObject struct {
 	Type     string `json:"type"` // worker
 	Node     string `json:"node"`
 	Round    int32  `json:"round"`
-	ExitCode *int32 `json:"exitCode"` // null: not known to have ended
+	ExitCode *int32 `json:"exitCode"` // null: the exit code is not known
 	Tries    int32  `json:"tries,omitempty"`
 	Output   string `json:"output"`
-	// OutputFrom is log, or record: then the log could not be had, and output is the last 2 KiB of it at most.
+	// OutputFrom is log, or record if the log could not be read. Then output has at most the last 2 KiB.
 	OutputFrom string `json:"outputFrom"`
-	// OutputError says why output is not all that there was.
+	// OutputError is the reason why output is incomplete.
 	OutputError string `json:"outputError,omitempty"`
 	// OutputClipped is how many bytes of output are left out after the first 1 MiB.
 	OutputClipped int64 `json:"outputClipped,omitempty"`
@@ -84,7 +84,7 @@ func (s *jsonSink) finish(of summary) error {
 	return s.print(object)
 }
 
-// print writes one object as a line. Bytes that are no UTF-8 become U+FFFD.
+// print writes one object as a line. Bytes that are not UTF-8 become U+FFFD.
 func (s *jsonSink) print(object any) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()

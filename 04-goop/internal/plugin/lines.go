@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// maxLine is how long a line may be. A longer one is shown in pieces, each as a line.
+	// maxLine is the maximum length of a line. A longer one is shown in pieces, each as a line.
 	maxLine = 64 << 10
 
-	// maxChunk is about how much is gathered before it is written.
+	// maxChunk is the approximate size of a write.
 	maxChunk = 64 << 10
 )
 
-// lineSink shows the output of workers as it comes, line by line, each with the worker's name before it.
+// lineSink shows the output of workers while it is written, line by line, each with the worker's name in front.
 type lineSink struct {
 	console *console
 	names   *names
@@ -25,20 +25,22 @@ func (s *lineSink) open(at place) output { return &lineOutput{sink: s, at: at} }
 
 func (s *lineSink) finish(summary) error { return nil }
 
-// lineOutput makes whole lines of what one worker writes.
+// lineOutput splits the output of one worker into lines.
 type lineOutput struct {
 	sink *lineSink
 	at   place
-	rest []byte // of a line whose end has not come yet; less than maxLine
+	rest []byte // of a line whose end has not come yet; at most maxLine
 }
 
-// Write takes any piece of output. What it cannot print is an outputError.
+// Write accepts any piece of output. A failure to print it is an outputError.
 func (o *lineOutput) Write(piece []byte) (int, error) {
 	prefix := o.prefix()
 	var chunk []byte
 	for left := piece; len(left) > 0; {
 		line, after, whole := bytes.Cut(left, []byte("\n"))
-		if room := maxLine - len(o.rest); len(line) > room {
+		room := maxLine - len(o.rest)
+		long := len(line) > room
+		if long {
 			line, after, whole = left[:room], left[room:], false
 		}
 		left = after
@@ -47,7 +49,7 @@ func (o *lineOutput) Write(piece []byte) (int, error) {
 		case whole:
 			chunk = appendLine(chunk, prefix, o.sink.console.shown(o.rest))
 			o.rest = o.rest[:0]
-		case len(o.rest) == maxLine:
+		case long:
 			cut := wholeRunes(o.rest)
 			chunk = appendLine(chunk, prefix, o.sink.console.shown(o.rest[:cut]))
 			o.rest = append(o.rest[:0], o.rest[cut:]...)
@@ -67,7 +69,7 @@ func (o *lineOutput) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// end prints the last line, if that was not ended.
+// end prints the last line if it has no line end.
 func (o *lineOutput) end(r result) error {
 	if _, err := o.Write(r.instead()); err != nil {
 		return err
@@ -87,7 +89,7 @@ func (o *lineOutput) prefix() string {
 	if !o.sink.console.colourOut {
 		return name + ": "
 	}
-	// Six colours that can be read on light and dark: the same worker always has the same.
+	// Six colours that are readable on light and dark backgrounds. A worker always has the same one.
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
 	return "\x1b[3" + string(rune('1'+hash.Sum32()%6)) + "m" + name + ":" + plain + " "
@@ -99,8 +101,7 @@ func appendLine(chunk []byte, prefix string, line []byte) []byte {
 	return append(chunk, '\n')
 }
 
-// wholeRunes says how much of the text can be printed without cutting a character in two: all of it, or up to
-// three bytes less.
+// wholeRunes returns the length of the text without an incomplete character at its end, which is up to three bytes less.
 func wholeRunes(text []byte) int {
 	for back := 1; back < utf8.UTFMax && back < len(text); back++ {
 		if at := len(text) - back; utf8.RuneStart(text[at]) {

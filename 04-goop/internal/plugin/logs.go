@@ -30,7 +30,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Short:             "Show what the workers of a Goop have written",
 		Long:              logsHelp,
 		Example:           logsExamples,
-		Args:              usage(cobra.ExactArgs(1)),
+		Args:              goopNames(cobra.ExactArgs(1)),
 		ValidArgsFunction: a.completeOne,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := format.check(); err != nil {
@@ -39,7 +39,7 @@ func (a *app) logsCommand() *cobra.Command {
 			return a.logs(command.Context(), &format, args[0], follow)
 		},
 	}
-	command.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the Goop is over")
+	command.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the Goop has ended")
 	format.add(command)
 	return command
 }
@@ -50,6 +50,10 @@ func (a *app) logs(ctx context.Context, format *outputFlags, name string, follow
 		return err
 	}
 	format.use(s, a.console)
+	if s.goop.DeletionTimestamp != nil {
+		a.console.say("the Goop %s is being deleted: nothing is to come, and this is what is there", name)
+		follow = false
+	}
 	s.toTheEnd = follow
 	if !follow {
 		a.console.redraw = false
@@ -59,13 +63,17 @@ func (a *app) logs(ctx context.Context, format *outputFlags, name string, follow
 		return a.conclude(s, why, s.goesOn(), 0)
 	}
 	of, _ := s.ending(nil, 0)
-	if !s.goop.Ended() {
+	switch {
+	case s.goop.Ended():
+	case s.goop.DeletionTimestamp != nil:
+		of.reason = "Deleted"
+	default:
 		of.reason = "Running"
 	}
 	return s.sink.finish(of)
 }
 
-// sessionOf begins to follow a Goop that is there.
+// sessionOf creates a session for an existing Goop.
 func (a *app) sessionOf(ctx context.Context, name string) (*session, error) {
 	api, err := a.connect()
 	if err != nil {

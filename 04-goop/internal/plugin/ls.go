@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
@@ -18,10 +20,10 @@ import (
 )
 
 const (
-	// pageSize is how many Goops are asked for at once.
+	// pageSize is how many Goops one list request returns.
 	pageSize = 500
 
-	// maxCommand is how much of a command ls shows, in characters.
+	// maxCommand is how many characters of a command ls shows.
 	maxCommand = 40
 )
 
@@ -49,7 +51,7 @@ func (a *app) lsCommand() *cobra.Command {
 			case "", "json", "yaml", "name":
 				return a.ls(command.Context(), l)
 			}
-			return usageError{fmt.Errorf("--output: %q is not known: there are json, yaml and name", l.format)}
+			return usageError{fmt.Errorf("--output: %q is not known: the formats are json, yaml and name", l.format)}
 		},
 	}
 	command.Flags().BoolVarP(&l.everywhere, "all-namespaces", "A", false, "the Goops of all namespaces")
@@ -69,12 +71,12 @@ func (a *app) ls(ctx context.Context, l *lsFlags) error {
 	}
 	switch l.format {
 	case "json":
-		return (&printers.JSONPrinter{}).PrintObj(goops, a.streams.Out)
+		return a.printObject(&printers.JSONPrinter{}, goops)
 	case "yaml":
-		return (&printers.YAMLPrinter{}).PrintObj(goops, a.streams.Out)
+		return a.printObject(&printers.YAMLPrinter{}, goops)
 	case "name":
 		for i := range goops.Items {
-			if _, err := fmt.Fprintf(a.streams.Out, "goop.goop.example.com/%s\n", goops.Items[i].Name); err != nil {
+			if _, err := fmt.Fprintf(a.streams.Out, "%s%s\n", resourcePrefix, goops.Items[i].Name); err != nil {
 				return err
 			}
 		}
@@ -91,7 +93,17 @@ func (a *app) ls(ctx context.Context, l *lsFlags) error {
 	return table(a.streams.Out, goops.Items, l.everywhere, a.clock.Now())
 }
 
-// list returns all Goops of the namespace, with the kinds that a printer needs.
+// printObject prints a whole object. On a terminal it is escaped: the status of a Goop has output of workers.
+func (a *app) printObject(printer printers.ResourcePrinter, object runtime.Object) error {
+	var text bytes.Buffer
+	if err := printer.PrintObj(object, &text); err != nil {
+		return err
+	}
+	_, err := a.console.Write(a.console.shown(text.Bytes()))
+	return err
+}
+
+// list returns all Goops of the namespace. It sets the kinds, which printers need.
 func (a *api) list(ctx context.Context) (*v1alpha1.GoopList, error) {
 	all := &v1alpha1.GoopList{}
 	for options := (metav1.ListOptions{Limit: pageSize}); ; options.Continue = all.Continue {
@@ -105,9 +117,9 @@ func (a *api) list(ctx context.Context) (*v1alpha1.GoopList, error) {
 			break
 		}
 	}
-	all.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("GoopList"))
+	all.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("GoopList"))
 	for i := range all.Items {
-		all.Items[i].SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Goop"))
+		all.Items[i].SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("Goop"))
 		all.Items[i].ManagedFields = nil
 	}
 	return all, nil
@@ -136,7 +148,7 @@ func table(out io.Writer, goops []v1alpha1.Goop, everywhere bool, now time.Time)
 	return tabs.Flush()
 }
 
-// state is a Goop in a word: its end, or what it waits for.
+// state is a summary of a Goop in one word: its end, or what it waits for.
 func state(goop *v1alpha1.Goop) string {
 	conditions := goop.Status.Conditions
 	if goop.DeletionTimestamp != nil {
@@ -157,7 +169,7 @@ func state(goop *v1alpha1.Goop) string {
 	return running.Reason
 }
 
-// shortened is a command in one line.
+// shortened returns a command in one line.
 func shortened(cmd []string) string {
 	words := make([]string, len(cmd))
 	for i, word := range cmd {

@@ -2,36 +2,36 @@ package plugin
 
 import "sync"
 
-// maxNotices is how many lost outputs are told of one by one.
+// maxNotices is how many lost outputs are reported one by one.
 const maxNotices = 10
 
-// notices tells of output that could not be had, and of anything else only once.
+// notices reports lost output, and prints each other message only once.
 type notices struct {
 	console *console
 	names   *names
 
-	lock   sync.Mutex
-	said   map[string]bool
-	losses int
+	lock    sync.Mutex
+	printed map[string]bool
+	losses  int
 }
 
 func newNotices(c *console, n *names) *notices {
-	return &notices{console: c, names: n, said: map[string]bool{}}
+	return &notices{console: c, names: n, printed: map[string]bool{}}
 }
 
-// once says something that has not been said before.
+// once prints a message that was not printed before.
 func (n *notices) once(text string) {
 	n.lock.Lock()
 	defer n.lock.Unlock()
-	// Texts that differ each time would be no news, and would fill the memory.
-	if n.said[text] || len(n.said) >= 100 {
+	// Messages that differ each time would repeat the same information and fill the memory.
+	if n.printed[text] || len(n.printed) >= 100 {
 		return
 	}
-	n.said[text] = true
+	n.printed[text] = true
 	n.console.say("%s", text)
 }
 
-// lost tells that a worker's log could not be had, if so, and what is shown instead.
+// lost reports that the log of a worker could not be read, if that is so, and what is shown instead.
 func (n *notices) lost(r result) {
 	if r.lost == "" {
 		return
@@ -43,17 +43,19 @@ func (n *notices) lost(r result) {
 	}
 	name := n.names.of(r.place)
 	switch {
+	case r.partial && r.rest != "":
+		n.console.say("%s: the end of its output is shown from the record: %s", name, r.lost)
 	case r.partial:
 		n.console.say("%s: the end of its output may be missing: %s", name, r.lost)
 	case r.record == nil:
-		n.console.say("%s: its output could not be had: %s", name, r.lost)
+		n.console.say("%s: its output is not available: %s", name, r.lost)
 	default:
-		n.console.say("%s: its output could not be had: %s; shown is the end of it, at most 2 KiB, from the record",
+		n.console.say("%s: its output is not available: %s; shown is the end of it, at most 2 KiB, from the record",
 			name, r.lost)
 	}
 }
 
-// rest tells how many lost outputs were not told of.
+// rest reports how many lost outputs were not reported one by one.
 func (n *notices) rest() {
 	n.lock.Lock()
 	defer n.lock.Unlock()

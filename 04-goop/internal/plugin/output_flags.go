@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// outputFlags say how the workers' output is shown.
+// outputFlags are the flags for the format of the output.
 type outputFlags struct {
 	group, raw bool
 	format     string
@@ -31,11 +31,13 @@ func (o *outputFlags) check() error {
 		return usageError{fmt.Errorf("--output: %q is not known: the only format is json", o.format)}
 	case o.format != "" && o.group:
 		return usageError{fmt.Errorf("--group and --output exclude each other")}
+	case o.group:
+		return checkSpool()
 	}
 	return nil
 }
 
-// use lets a session's output be shown so.
+// use configures a session for the flags.
 func (o *outputFlags) use(s *session, c *console) {
 	c.escapeOut = c.escapeOut && !o.raw
 	switch {

@@ -10,18 +10,20 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// facts are what a pod tells of its worker.
+// facts are the state of a worker according to its pod.
 type facts struct {
 	place
 	pod      string
-	instance string // of the container, once there has been one
-	begun    bool   // there is a log
-	ended    bool   // the command is over, and is not tried again
-	gone     bool   // the pod is
+	instance string // the container, once one has started
+	restarts int32  // how many containers there were before it
+	previous bool   // a later container exists, which only repeats the record
+	begun    bool   // a log exists
+	ended    bool   // the command has ended and is not retried
+	gone     bool   // the pod no longer exists
 	record   *worker.Record
 }
 
-// reduced leaves of a pod what is asked for here: 5,000 whole ones would fill tens of megabytes.
+// reduced keeps the fields of a pod that are used here: 5,000 whole pods would take tens of megabytes.
 func reduced(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -40,15 +42,16 @@ func reduced(object any) (any, error) {
 	for _, status := range pod.Status.InitContainerStatuses {
 		if status.Name == v1alpha1.WorkContainer {
 			kept.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-				Name: status.Name, ContainerID: status.ContainerID, RestartCount: status.RestartCount, State: status.State,
+				Name: status.Name, ContainerID: status.ContainerID, RestartCount: status.RestartCount,
+				State: status.State, LastTerminationState: status.LastTerminationState,
 			}}
 		}
 	}
 	return kept, nil
 }
 
-// belongsTo tells whether a pod with the name of a Goop is that Goop's, and not of another that had its name. A pod
-// without the uid was made by an operator that did not write it: then its age decides.
+// belongsTo reports whether a pod belongs to this Goop, and not to an earlier one of the same name. An older version of
+// the operator wrote no uid: then the age of the pod decides.
 func belongsTo(pod *corev1.Pod, goop *v1alpha1.Goop) bool {
 	if uid := pod.Labels[v1alpha1.LabelGoopUID]; uid != "" {
 		return uid == string(goop.UID)
@@ -56,7 +59,7 @@ func belongsTo(pod *corev1.Pod, goop *v1alpha1.Goop) bool {
 	return !pod.CreationTimestamp.Before(&goop.CreationTimestamp)
 }
 
-// factsOf reads a pod. It is not ok while the pod has no node.
+// factsOf reads a pod. ok is false while the pod has no node.
 func factsOf(pod *corev1.Pod) (f facts, ok bool) {
 	round, err := strconv.ParseInt(pod.Labels[v1alpha1.LabelRound], 10, 32)
 	if err != nil || pod.Spec.NodeName == "" {
@@ -67,16 +70,29 @@ func factsOf(pod *corev1.Pod) (f facts, ok bool) {
 		if status.Name != v1alpha1.WorkContainer {
 			continue
 		}
-		f.instance = strconv.Itoa(int(status.RestartCount)) + status.ContainerID
-		f.begun = status.State.Running != nil || status.State.Terminated != nil
-		// A worker that has left its record ends with 0. Any other end is that of the worker itself: the kubelet
-		// starts it again.
-		if ended := status.State.Terminated; ended != nil && ended.ExitCode == 0 {
-			f.ended = true
-			if record, err := worker.ParseRecord(ended.Message); err == nil {
-				f.record = &record
-			}
-		}
+		f.learnFrom(&status)
 	}
 	return f, true
+}
+
+// learnFrom reads the status of the worker's container. A worker that has left its record ends with 0. After any other
+// exit code the kubelet restarts the container. After a restart of the node, the end with 0 is in the last termination
+// state.
+func (f *facts) learnFrom(status *corev1.ContainerStatus) {
+	ended, id := status.State.Terminated, status.ContainerID
+	f.restarts = status.RestartCount
+	if last := status.LastTerminationState.Terminated; last != nil && last.ExitCode == 0 {
+		ended, id, f.previous = last, last.ContainerID, true
+		f.restarts--
+	}
+	f.instance = strconv.Itoa(int(f.restarts)) + id
+	// While a container waits to be started again, the log is that of the last one.
+	f.begun = status.State.Running != nil || ended != nil || status.LastTerminationState.Terminated != nil
+	if ended == nil || ended.ExitCode != 0 {
+		return
+	}
+	f.ended = true
+	if record, err := worker.ParseRecord(ended.Message); err == nil {
+		f.record = &record
+	}
 }

@@ -7,57 +7,57 @@ import (
 )
 
 const (
-	// maxStreams is how many logs are read at once.
+	// maxStreams is how many logs are read at the same time.
 	maxStreams = 32
 
-	// maxFollowed is how many of these may be of commands that go on: those that hang must not keep the output of
-	// those that are over from being shown.
+	// maxFollowed is how many of these may be logs of running commands, so that commands that hang do not delay the output
+	// of ended ones.
 	maxFollowed = 24
 )
 
-// phase is what is being done about the output of a worker.
+// phase is the state of the reading of a worker's output.
 type phase int
 
 const (
-	idle    phase = iota // nothing yet: the command has not begun, or only its end is waited for
-	queued               // it is about to be read, when its turn comes
+	idle    phase = iota // the command has not begun, or the session waits only for its end
+	queued               // waits for its turn to be read
 	reading              // a goroutine reads it
-	resting              // it is to be looked at again in a while
-	settled              // all of it was had, or never will be
+	resting              // waits for a time before it is considered again
+	settled              // everything was read, or is given up
 )
 
-// logReader is one pod's worker, and how far its output has been read.
+// logReader is the worker of one pod, and how far its output has been read.
 type logReader struct {
 	facts
-	phase  phase
-	until  time.Time // of resting
-	atEnd  bool      // its stream ended by itself, and it rests until the kubelet has told why
-	tries  int       // that failed, one after another
-	lost   string    // why the log is given up
-	whole  bool      // it has been read to its end
-	overAt time.Time // when it was seen that it has ended, or its pod is gone
+	phase    phase
+	until    time.Time // of resting
+	tries    int       // consecutive failures
+	brokenAt time.Time // since when its connections break off and bring nothing; zero: the last one succeeded, or brought more
+	lost     string    // why the log is given up
+	cut      bool      // the session does not wait for its end either
+	overAt   time.Time // when its end, or the deletion of its pod, was observed
 
-	// Of the reading that goes on.
+	// The current reading.
 	follow  bool
 	cancel  context.CancelCauseFunc
 	silence silence
 
-	// These belong to the goroutine that reads, while one does.
+	// Only the goroutine that reads uses these, while there is one.
 	out      output
 	outEnded bool
 	cursor   cursor
 }
 
-// pool says whose turn it is. Each queue is first come, first served.
+// pool decides which worker is next. Each queue is first in, first out.
 type pool struct {
-	over, running []*logReader // whose command has ended, and whose goes on
+	over, running []*logReader // workers whose command has ended, and workers whose command is running
 	rest          []*logReader
-	open          int // how many are read
-	followed      int // how many of these are of commands that went on when it began
-	active        int // how many are queued, read or resting
+	open          int // how many are being read
+	followed      int // how many of these were running commands when the reading began
+	active        int // how many are queued, being read or resting
 }
 
-// enter puts a worker into a phase, and keeps count.
+// enter moves a worker to a phase, and updates the counts.
 func (p *pool) enter(w *logReader, next phase) {
 	counts := func(of phase) bool { return of == queued || of == reading || of == resting }
 	if counts(w.phase) {
@@ -69,7 +69,7 @@ func (p *pool) enter(w *logReader, next phase) {
 	w.phase = next
 }
 
-// queue lets a worker wait for its turn.
+// queue adds a worker to the end of a queue.
 func (p *pool) queue(w *logReader, over bool) {
 	p.enter(w, queued)
 	if over {
@@ -79,10 +79,10 @@ func (p *pool) queue(w *logReader, over bool) {
 	}
 }
 
-// hasten moves one that waits among those that go on, and has ended now. Its old entry is passed over.
+// hasten moves a worker whose command has just ended to the other queue. Its old entry is skipped later.
 func (p *pool) hasten(w *logReader) { p.over = append(p.over, w) }
 
-// next takes the worker whose turn it is, or nil.
+// next returns the next worker, or nil.
 func (p *pool) next() *logReader {
 	if p.open >= maxStreams {
 		return nil
@@ -96,7 +96,7 @@ func (p *pool) next() *logReader {
 	return first(&p.running)
 }
 
-// first takes the first that still waits.
+// first returns the first worker that is still queued.
 func first(queue *[]*logReader) *logReader {
 	for len(*queue) > 0 {
 		w := (*queue)[0]
@@ -109,14 +109,14 @@ func first(queue *[]*logReader) *logReader {
 	return nil
 }
 
-// restUntil lets a worker be for a while.
+// restUntil lets a worker wait until a time.
 func (p *pool) restUntil(w *logReader, until time.Time) {
 	p.enter(w, resting)
 	w.until = until
 	p.rest = append(p.rest, w)
 }
 
-// due takes those whose rest is over.
+// due returns the workers whose waiting time has expired.
 func (p *pool) due(now time.Time) []*logReader {
 	var due []*logReader
 	p.rest = slices.DeleteFunc(p.rest, func(w *logReader) bool {

@@ -14,19 +14,20 @@ import (
 
 	"github.com/creack/pty"
 	. "github.com/onsi/gomega"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/worker"
 )
 
 func TestSignalsCancelTheWork(t *testing.T) {
-	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
-		t.Run(signal.String(), func(t *testing.T) {
+	for sent, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
+		t.Run(sent.String(), func(t *testing.T) {
 			g, f := NewWithT(t), newFake(t)
 			f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
 			p := f.start("run", "--", "sleep")
 			eventually(t, "output", func() bool { return p.out.String() == "n1: begun\n" })
-			p.signal(signal)
+			p.signal(sent)
 			g.Expect(p.end()).To(Equal(code))
 			g.Expect(p.err.String()).To(Equal("goop: interrupted; not finished: n1; the Goop " + f.name() + " is deleted, which ends its workers\n"))
 			g.Expect(f.all()).To(BeEmpty())
@@ -34,11 +35,43 @@ func TestSignalsCancelTheWork(t *testing.T) {
 	}
 }
 
+// These signals would kill a program that is not written in Go, and the Goop would be left behind.
+func TestSignalsThatEndNothing(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
+	p := f.start("run", "--", "sleep")
+	eventually(t, "output", func() bool { return p.out.String() == "n1: begun\n" })
+	for _, signal := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+		p.signal(signal)
+	}
+	<-time.After(200 * time.Millisecond)
+	p.signal(syscall.SIGTERM)
+	g.Expect(p.end()).To(Equal(143))
+	g.Expect(f.all()).To(BeEmpty())
+}
+
+// SIGHUP is ignored under nohup, SIGINT in a job that a script's shell has put into the background: Ctrl-C is not meant for it.
+func TestSignalsThatAreIgnoredFromTheBeginning(t *testing.T) {
+	for name, ignored := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
+		g, f := NewWithT(t), newFake(t)
+		f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
+		p := f.command("run", "--", "sleep")
+		p.Path, p.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" ` + name + `; exec "$0" "$@"`, p.Path}, p.Args[1:]...)
+		p.Stdout, p.Stderr = p.out, p.err
+		g.Expect(p.Start()).To(Succeed())
+		eventually(t, "output", func() bool { return p.out.String() == "n1: begun\n" })
+		p.signal(ignored)
+		<-time.After(200 * time.Millisecond)
+		p.signal(syscall.SIGTERM)
+		g.Expect(p.end()).To(Equal(143), name)
+	}
+}
+
 func TestASignalWhileTheGoopIsCreatedLeavesNone(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	var p *process
 	signalled := make(chan struct{})
-	f.slow.hold("POST", func() { <-signalled })
+	f.slow.delay("POST", func() { <-signalled })
 	p = f.start("run", "--", "sleep")
 	eventually(t, "the request", func() bool { return f.slow.began.Load() })
 	p.signal(os.Interrupt)
@@ -54,7 +87,7 @@ func TestASecondSignalLeavesAtOnce(t *testing.T) {
 	f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
 	forever := make(chan struct{})
 	t.Cleanup(func() { close(forever) })
-	f.slow.hold("DELETE", func() { <-forever })
+	f.slow.delay("DELETE", func() { <-forever })
 	p := f.start("run", "--", "sleep")
 	eventually(t, "output", func() bool { return p.out.String() != "" })
 	p.signal(os.Interrupt)
@@ -64,8 +97,50 @@ func TestASecondSignalLeavesAtOnce(t *testing.T) {
 	g.Expect(p.err.String()).To(ContainSubstring("goop: left at once; the Goop " + f.name() + " may still be there: kubectl goop cancel " + f.name() + " -n test --kubeconfig " + f.kubeconfig + "\n"))
 }
 
-// A reader that does not read keeps nobody from cancelling.
-func TestASignalCancelsThoughNobodyTakesTheOutput(t *testing.T) {
+// GNU timeout signals the program and its process group; a closed terminal the program and its shell's jobs.
+func TestSignalsThatComeTwiceAtOnceAreOne(t *testing.T) {
+	for name, pair := range map[string][2]syscall.Signal{
+		"the same twice": {syscall.SIGTERM, syscall.SIGTERM},
+		"two":            {syscall.SIGTERM, syscall.SIGHUP},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, f := NewWithT(t), newFake(t)
+			f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
+			second := make(chan struct{})
+			f.slow.delay("DELETE", func() { <-second })
+			p := f.start("run", "--", "sleep")
+			eventually(t, "output", func() bool { return p.out.String() != "" })
+			p.signal(pair[0])
+			eventually(t, "the request", func() bool { return f.slow.began.Load() })
+			p.signal(pair[1])
+			<-time.After(100 * time.Millisecond)
+			close(second)
+			g.Expect(p.end()).To(Equal(143))
+			g.Expect(p.err.String()).NotTo(ContainSubstring("left at once"))
+			g.Expect(f.all()).To(BeEmpty())
+		})
+	}
+}
+
+// A signal that comes later is a second one.
+func TestASecondSignalAfterAWhileLeavesAtOnce(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	f.slow.delay("DELETE", func() { <-forever })
+	p := f.start("run", "--", "sleep")
+	eventually(t, "output", func() bool { return p.out.String() != "" })
+	p.signal(syscall.SIGTERM)
+	eventually(t, "the request", func() bool { return f.slow.began.Load() })
+	<-time.After(oneSignal + 100*time.Millisecond)
+	p.signal(syscall.SIGTERM)
+	g.Expect(p.end()).To(Equal(143))
+	g.Expect(p.err.String()).To(ContainSubstring("goop: left at once; "))
+}
+
+// A reader that does not read does not keep the user from cancelling.
+func TestASignalCancelsThoughTheOutputIsNotRead(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
 		f.worker(goop, "n1", 0, func(w http.ResponseWriter, r *http.Request) {
@@ -87,8 +162,30 @@ func TestASignalCancelsThoughNobodyTakesTheOutput(t *testing.T) {
 	g.Expect(f.all()).To(BeEmpty())
 }
 
+// As in kubectl goop run … 2>&1 | less.
+func TestSignalsCancelThoughTheNoticesAreNotRead(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	p := f.command("run", "--", "sleep")
+	reader, writer, err := os.Pipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	defer reader.Close()
+	defer writer.Close()
+	g.Expect(writer.SetWriteDeadline(time.Now().Add(time.Second))).To(Succeed())
+	_, err = writer.Write(make([]byte, 2<<20))
+	g.Expect(err).To(MatchError(os.ErrDeadlineExceeded), "the pipe is full")
+	p.Stdout, p.Stderr = p.out, writer
+	f.operator(func(goop string) { f.waits(goop, v1alpha1.ReasonNoEligibleNodes, "there is none") })
+	g.Expect(p.Start()).To(Succeed())
+	eventually(t, "the watch", func() bool { return f.count("watch goops") > 0 && f.name() != "" })
+	<-time.After(500 * time.Millisecond) // until the notice waits for the reader
+	p.signal(os.Interrupt)
+	eventually(t, "the deletion", func() bool { return len(f.all()) == 0 })
+	p.signal(os.Interrupt)
+	g.Expect(p.endWithin(5 * time.Second)).To(Equal(130))
+}
+
 // As in kubectl goop run … | head -n 1.
-func TestAReaderThatLeavesCancelsTheWork(t *testing.T) {
+func TestAReaderThatExitsCancelsTheWork(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
 		f.worker(goop, "n1", 0, func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +210,7 @@ func TestAReaderThatLeavesCancelsTheWork(t *testing.T) {
 	g.Expect(f.all()).To(BeEmpty())
 }
 
-// onTerminal runs the program with a terminal as its output, and returns all it wrote.
+// onTerminal runs the program with a terminal as its output, and returns the output.
 func onTerminal(t *testing.T, f *fake, env []string, during func(p *process), args ...string) (screen string, code int) {
 	t.Helper()
 	p := f.command(args...)
@@ -125,7 +222,7 @@ func onTerminal(t *testing.T, f *fake, env []string, during func(p *process), ar
 	defer terminal.Close()
 	read := make(chan struct{})
 	go func() {
-		// It ends with an error when the last process has closed its side.
+		// The read ends with an error when the last process has closed the terminal.
 		_, _ = io.Copy(p.out, terminal)
 		close(read)
 	}()
@@ -159,11 +256,11 @@ func TestProgressOnATerminal(t *testing.T) {
 	g.Expect(code).To(Equal(0))
 	g.Expect(screen).To(ContainSubstring("\r\x1b[K3 done, 1 running, \x1b[31m2 failed\x1b[0m of 4, "))
 	g.Expect(screen).To(MatchRegexp(`\r\x1b\[K\x1b\[3[1-6]mn1:\x1b\[0m hello\r\n`), "the line is erased before output")
-	g.Expect(strings.LastIndex(screen, "\x1b[K")).To(BeNumerically(">", strings.LastIndex(screen, " of 4, ")), "the line is gone at the end")
+	g.Expect(strings.LastIndex(screen, "\x1b[K")).To(BeNumerically(">", strings.LastIndex(screen, " of 4, ")), "the line is erased at the end")
 	g.Expect(strings.Count(screen, " of 4, ")).To(BeNumerically("<=", 5*took.Seconds()+1))
 }
 
-func TestNoColoursWhereNoneAreWanted(t *testing.T) {
+func TestNoColoursWhereTheyAreDisabled(t *testing.T) {
 	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
 		t.Run(env, func(t *testing.T) {
 			g, f := NewWithT(t), newFake(t)
@@ -190,4 +287,12 @@ func TestALongLineOfProgressIsCut(t *testing.T) {
 	c.width = func() int { return 10 }
 	c.draw("0123456789abcdef")
 	g.Expect(screen.String()).To(Equal(eraseLine + "012345678"))
+}
+
+// The creation time of the Goop comes from another clock.
+func TestProgressNeverCountsBackwards(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(1000, 0)
+	p := &progress{clock: testingclock.NewFakePassiveClock(now), since: now.Add(time.Hour)}
+	g.Expect(p.line()).To(Equal("waiting for the operator, 0s"))
 }

@@ -16,31 +16,35 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// asProgram lets the test binary be the program, as cmd/kubectl-goop is: for tests with real signals and terminals.
+// With asProgram the test binary is the program, like cmd/kubectl-goop, for tests with real signals and terminals.
 const asProgram = "KUBECTL_GOOP_TEST_PROGRAM"
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an expected event.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		signals := make(chan os.Signal, 2)
-		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-		os.Exit(Main(os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, signals))
+		os.Exit(Main(os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, Signals()))
+	}
+	for _, number := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(number) {
+			// As under nohup. Programs that the tests start do not inherit that from a process that is notified.
+			signal.Notify(make(chan os.Signal, 1), number)
+		}
 	}
 	code := m.Run()
+	stopping.Lock()
 	stopServer()
 	os.Exit(code)
 }
 
-// ran is how a run of the program ended.
+// ran is the result of an execution of the program.
 type ran struct {
 	code     int
 	out, err string
 }
 
-// run is the program, within the test.
+// run executes the program within the test.
 func (f *fake) run(args ...string) ran {
 	f.t.Helper()
 	return runProgram(f.t, f.kubeconfig, args...)
@@ -87,7 +91,7 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// process is a run of the program as a process of its own.
+// process is the program as a process of its own.
 type process struct {
 	*exec.Cmd
 	t        *testing.T
@@ -101,7 +105,7 @@ func (f *fake) command(args ...string) *process {
 	return &process{Cmd: cmd, t: f.t, out: &buffer{}, err: &buffer{}}
 }
 
-// start lets it write to buffers.
+// start runs the process with its output in buffers.
 func (f *fake) start(args ...string) *process {
 	f.t.Helper()
 	p := f.command(args...)
@@ -119,7 +123,7 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// end waits for the end of it and returns the exit code.
+// end waits for the end of the process, and returns the exit code.
 func (p *process) end() int {
 	p.t.Helper()
 	return p.endWithin(patience)
@@ -137,7 +141,7 @@ func (p *process) endWithin(limit time.Duration) int {
 	return p.ProcessState.ExitCode()
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.After(patience); !so(); {

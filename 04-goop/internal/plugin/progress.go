@@ -11,10 +11,10 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// failedPart is what of a line of progress is red.
+// failedPart is the part of a progress line that is red.
 var failedPart = regexp.MustCompile(`[1-9]\d* failed`)
 
-// progress is the line that shows how far the work is. It is set by one goroutine and drawn by another.
+// progress is the line that shows the progress of the work. One goroutine sets it, and another draws it.
 type progress struct {
 	clock  clock.PassiveClock
 	since  time.Time
@@ -22,7 +22,8 @@ type progress struct {
 }
 
 func (p *progress) line() string {
-	elapsed := p.clock.Since(p.since).Truncate(time.Second)
+	// The API server's clock may be ahead of this one.
+	elapsed := max(0, p.clock.Since(p.since).Truncate(time.Second))
 	status := p.status.Load()
 	if status == nil || status.ObservedGeneration == 0 {
 		return fmt.Sprintf("waiting for the operator, %s", elapsed)

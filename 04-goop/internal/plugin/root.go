@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,7 +14,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// name is what the program is called by.
+// oneSignal is the time after a first signal within which a second one, except Ctrl-C, counts as the same: timeout(1)
+// signals both the program and its process group, and so do the kernel and the shell of a terminal that is closed.
+const oneSignal = time.Second
+
+// name is how users call the program.
 const name = "kubectl goop"
 
 const rootHelp = `Run a command on the nodes of a cluster, and see what it writes.
@@ -27,10 +32,10 @@ whose node is lost before the operator saw it end is run again elsewhere.
 const exitHelp = `Exit codes of run and wait:
   0    every worker ended with 0
   N    the highest exit code of any worker
-  1    the Goop was refused or deleted, or anything else went wrong
+  1    the Goop was rejected or deleted, or anything else went wrong
   2    the command line makes no sense
-  124  --timeout was over, or the Goop's own deadline
-  130  Ctrl-C; 128 and the number of the signal with SIGTERM or SIGHUP
+  124  --timeout was exceeded, or the Goop's own deadline
+  130  Ctrl-C; 128 and the number of the signal with SIGTERM, SIGHUP or SIGQUIT
 A worker may end with any of these too: where that matters, use -o json.
 
 With -o json each line is an object. One a worker, when it has ended:
@@ -39,26 +44,26 @@ With -o json each line is an object. One a worker, when it has ended:
 and a last one: {"type":"summary","goop":"…","namespace":"…","reason":"…",
    "exitCode":0,"desired":3,"succeeded":3,"failed":0}
 exitCode is null where it is not known. outputFrom is "record" where the log
-could not be had, with the reason in outputError: then output is the last 2 KiB
+is not available, with the reason in outputError: then output is the last 2 KiB
 at most. Of a longer output than 1 MiB the rest is left out, outputClipped bytes
 of it. reason is Succeeded, WorkersFailed, DeadlineExceeded, RecordLost,
-HostAccessRefused, TimedOut, Interrupted, Deleted or Error; with unfinished work,
+HostAccessNotAllowed, TimedOut, Interrupted, Deleted or Error; with unfinished work,
 "unfinished" lists the workers that were seen and have not ended.`
 
-// app is one run of the program.
+// app is one execution of the program.
 type app struct {
 	streams genericiooptions.IOStreams
 	console *console
 	flags   *genericclioptions.ConfigFlags
-	global  *pflag.FlagSet // flags, as they were parsed
+	global  *pflag.FlagSet // the persistent flags, after parsing
 	clock   clock.WithTicker
 
-	// left is what to say when a second signal ends the program at once: what that leaves behind.
+	// left is the message about what remains in the cluster if a second signal ends the program at once.
 	left atomic.Pointer[string]
 }
 
-// Main runs the program and returns its exit code. The first of the signals lets it cancel its work and end, the
-// second ends it at once.
+// Main runs the program and returns its exit code. The first signal lets the program cancel its work and end. The second
+// one ends it at once: Ctrl-C always, any other if it arrives at least a second after the first.
 func Main(args []string, streams genericiooptions.IOStreams, signals <-chan os.Signal) int {
 	a := &app{
 		streams: streams,
@@ -72,33 +77,48 @@ func Main(args []string, streams genericiooptions.IOStreams, signals <-chan os.S
 	go func() {
 		command := a.command() //nolint:contextcheck // cobra hands the context to the commands
 		command.SetArgs(args)
-		code <- a.exitCode(ctx, command.ExecuteContext(ctx))
+		exit := a.exitCode(ctx, command.ExecuteContext(ctx))
+		a.console.flush(ctx)
+		code <- exit
 	}()
-	for signalled := false; ; signalled = true {
+	var first time.Time
+	for {
 		select {
 		case code := <-code:
 			return code
 		case signal := <-signals:
-			if signalled {
+			switch {
+			case first.IsZero():
+				first = a.clock.Now()
+				end(signalError{signal})
+			case signal == os.Interrupt || a.clock.Since(first) >= oneSignal:
 				return a.leave(signalError{signal})
 			}
-			end(signalError{signal})
 		}
 	}
 }
 
-// newFlags are the flags that kubectl has everywhere.
+// newFlags returns the flags that all kubectl commands have.
 func newFlags() *genericclioptions.ConfigFlags {
 	return genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
 }
 
-// leave ends the program at once. It takes no lock: somebody may wait for the output to be taken, and hold it.
+// leave ends the program at once. It takes no lock, and waits only a short time for its message to be written: the reader
+// of the output may have paused, and a goroutine that waits for it may hold the lock.
 func (a *app) leave(signal signalError) int {
-	if a.console.redraw {
-		fmt.Fprint(a.streams.ErrOut, eraseLine)
-	}
-	if left := a.left.Load(); left != nil {
-		fmt.Fprintf(a.streams.ErrOut, "goop: left at once; %s\n", *left)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		if a.console.redraw {
+			fmt.Fprint(a.streams.ErrOut, eraseLine)
+		}
+		if left := a.left.Load(); left != nil {
+			fmt.Fprintf(a.streams.ErrOut, "goop: left at once; %s\n", *left)
+		}
+	}()
+	select {
+	case <-written:
+	case <-time.After(noticeWithin):
 	}
 	return signal.code()
 }
@@ -125,7 +145,7 @@ func (a *app) command() *cobra.Command {
 	return root
 }
 
-// usage makes usageErrors of what a check of arguments says.
+// usage turns the error of an argument check into a usageError.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if err := check(command, args); err != nil {
@@ -135,5 +155,5 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// connect makes the clients that the flags ask for.
+// connect creates the clients that the flags select.
 func (a *app) connect() (*api, error) { return connect(a.flags, a.streams.ErrOut, false) }

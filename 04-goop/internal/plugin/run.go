@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
@@ -27,7 +28,7 @@ The Goop, and with it all that was made for it, is removed at the end. Ctrl-C
 and --timeout cancel the work: they remove the Goop as well, which ends the
 workers; with --keep they suspend it. A second Ctrl-C leaves at once.
 
-If this program is killed, by SIGKILL say, it removes nothing: the work goes on
+If this program is killed, by SIGKILL say, it removes nothing: the work continues
 to its end, or until --timeout is over, and the workers go --ttl after that. The
 Goop stays: kubectl goop ls shows it, kubectl goop cancel removes it.
 
@@ -48,12 +49,12 @@ const runExamples = `  # The kernel of every node
   # The nodes on which a command failed
   kubectl goop run -o json -- test -e /etc/passwd | jq -r 'select(.type=="worker" and .exitCode!=0).node'`
 
-// deadlineSlack is how much later than --timeout the Goop's own deadline is. That one is for when this program is
-// killed: the work ends all the same. If this program lives it is to be the one that says what happened.
+// deadlineSlack is how much longer the Goop's own deadline is than --timeout. The deadline ends the work if this program
+// is killed. Otherwise --timeout comes first, so that this program reports the end.
 const deadlineSlack = 15 * time.Second
 
-// defaultTTL is how long the workers stay after their end where this program was killed before it removed the Goop. It
-// is also how long somebody who reads the output may pause: with its pod a log is gone.
+// defaultTTL is how long the workers stay after their end if this program was killed before it deleted the Goop. It also
+// limits how long the reader of the output may pause, because the log is deleted with the pod.
 const defaultTTL = time.Hour
 
 // runFlags are the flags of run.
@@ -77,6 +78,9 @@ func (a *app) runCommand() *cobra.Command {
 			if r.keep && !command.Flags().Changed("ttl") {
 				r.ttl = 0
 			}
+			if err := r.checkGiven(command.Flags()); err != nil {
+				return usageError{err}
+			}
 			goop, err := r.goop(args)
 			if err != nil {
 				return usageError{err}
@@ -89,7 +93,7 @@ func (a *app) runCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := command.Flags()
-	// What follows the command is the command's.
+	// The flags after the command belong to the command.
 	flags.SetInterspersed(false)
 	flags.StringVar(&r.nodes, "nodes", "", "labels of the nodes to run on, as KEY=VALUE,…; all, if unset")
 	flags.Int32Var(&r.count, "count", 0, "how many workers to spread over the nodes; one on each, if unset")
@@ -98,7 +102,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&r.ttl, "ttl", defaultTTL,
 		"how long workers and their logs stay after the end if this program was killed; 0, or --keep without it: until the Goop is deleted")
 	flags.StringVar(&r.hostRoot, "host-root", "", "the node's files at /host: ro or rw; the operator must allow it")
-	flags.Int32Var(&r.retries, "retries", 0, "how often a worker tries again that does not end with 0")
+	flags.Int32Var(&r.retries, "retries", 0, "how often a worker is retried that does not exit with 0")
 	flags.BoolVar(&r.tolerateAll, "tolerate-all", false,
 		"run also on nodes with taints that keep others away, as the control plane's")
 	flags.BoolVar(&r.keep, "keep", false, "do not remove the Goop at the end: its logs stay to be read")
@@ -107,18 +111,64 @@ func (a *app) runCommand() *cobra.Command {
 	return command
 }
 
-// goop is the one that the flags ask for.
+// checkGiven rejects flags that are set explicitly to the value of an unset flag: a script with an empty variable must
+// not run its command on all nodes.
+func (r *runFlags) checkGiven(flags *pflag.FlagSet) error {
+	switch {
+	case flags.Changed("count") && r.count == 0:
+		return fmt.Errorf("--count: must be at least 1; without it there is a worker on each node")
+	case flags.Changed("nodes") && r.nodes == "":
+		return fmt.Errorf("--nodes: must not be empty; without it the command runs on all nodes")
+	}
+	return nil
+}
+
+// nodeSelector returns the node selector of --nodes.
+func nodeSelector(of string) (map[string]string, error) {
+	selector, err := labels.ConvertSelectorToLabelsMap(of)
+	if err != nil {
+		return nil, fmt.Errorf("--nodes: must be KEY=VALUE, or several with commas between: %w", err)
+	}
+	given := map[string]bool{}
+	for pair := range strings.SplitSeq(of, ",") {
+		key, _, _ := strings.Cut(pair, "=")
+		if key = strings.TrimSpace(key); given[key] {
+			return nil, fmt.Errorf("--nodes: %s is given twice; a node has one value of each label", key)
+		}
+		given[key] = true
+	}
+	return selector, nil
+}
+
+// checkCommand rejects commands that a Goop cannot represent. JSON replaces bytes that are not UTF-8, so the command
+// would change.
+func checkCommand(cmd []string) error {
+	if cmd[0] == "" {
+		return fmt.Errorf("the command is empty: name a program after --")
+	}
+	for _, argument := range cmd {
+		if !utf8.ValidString(argument) {
+			return fmt.Errorf("%q is not valid UTF-8: a Goop would contain another argument", argument)
+		}
+	}
+	return nil
+}
+
+// goop returns the Goop that the flags describe.
 func (r *runFlags) goop(cmd []string) (*v1alpha1.Goop, error) {
+	if err := checkCommand(cmd); err != nil {
+		return nil, err
+	}
 	goop := &v1alpha1.Goop{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Goop"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Goop"},
 		ObjectMeta: metav1.ObjectMeta{Name: newName()},
 		Spec:       v1alpha1.GoopSpec{Cmd: cmd, Image: r.image, Retries: &r.retries},
 	}
 	spec := &goop.Spec
 	if r.nodes != "" {
-		selector, err := labels.ConvertSelectorToLabelsMap(r.nodes)
+		selector, err := nodeSelector(r.nodes)
 		if err != nil {
-			return nil, fmt.Errorf("--nodes: must be KEY=VALUE, or several with commas between: %w", err)
+			return nil, err
 		}
 		spec.NodeSelector = selector
 	}
@@ -146,7 +196,7 @@ func (r *runFlags) goop(cmd []string) (*v1alpha1.Goop, error) {
 	return goop, r.limitTimes(spec)
 }
 
-// limitTimes sets how long the work may take and its workers stay.
+// limitTimes sets the deadline and the TTL.
 func (r *runFlags) limitTimes(spec *v1alpha1.GoopSpec) error {
 	switch {
 	case r.timeout < 0:
@@ -154,8 +204,8 @@ func (r *runFlags) limitTimes(spec *v1alpha1.GoopSpec) error {
 	case r.ttl < 0:
 		return fmt.Errorf("--ttl: must not be negative")
 	}
-	// Longer times than the API has are as good as none.
-	if seconds := math.Ceil((r.timeout + deadlineSlack).Seconds()); r.timeout > 0 && seconds <= math.MaxInt32 {
+	// Times that exceed the limits of the API are the same as none.
+	if seconds := math.Ceil(r.timeout.Seconds() + deadlineSlack.Seconds()); r.timeout > 0 && seconds <= math.MaxInt32 {
 		spec.ActiveDeadlineSeconds = new(int64(seconds))
 	}
 	if seconds := math.Ceil(r.ttl.Seconds()); r.ttl > 0 && seconds <= math.MaxInt32 {
@@ -164,33 +214,37 @@ func (r *runFlags) limitTimes(spec *v1alpha1.GoopSpec) error {
 	return nil
 }
 
-// run creates the Goop, follows it, and removes it.
+// run creates the Goop, follows it, and deletes it.
 func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 	api, err := a.connect()
 	if err != nil {
 		return err
 	}
-	if r.timeout > 0 {
-		var done context.CancelFunc
-		ctx, done = context.WithTimeoutCause(ctx, r.timeout, errTimedOut)
-		defer done()
-	}
+	ctx, inTime := limited(ctx, r.timeout)
+	defer inTime()
 	cancelIt := a.hint(api, "cancel", goop.Name)
 	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: %s", goop.Name, cancelIt)))
 	created, err := a.create(ctx, api, goop)
 	if err != nil {
 		a.left.Store(nil)
+	}
+	switch why := context.Cause(ctx); {
+	case err != nil && errors.Is(err, why):
+		s := newSession(a, api, goop)
+		r.use(s, a.console)
+		return a.conclude(s, why, "no Goop was created", r.timeout)
+	case err != nil:
 		return fmt.Errorf("creating the Goop: %w", explained(err))
 	}
 	if r.keep {
 		a.console.say("the Goop %s is created and will be kept: %s", created.Name, a.hint(api, "logs", created.Name))
 	}
 	s := newSession(a, api, created)
-	s.toTheEnd = true
+	s.toTheEnd, s.inTime = true, inTime
 	r.use(s, a.console)
 	var did string
 	why := a.follow(ctx, s, func(why error) {
-		if did, err = r.end(ctx, api, created, why); err == nil {
+		if did, err = a.end(ctx, r, api, created, why); err == nil {
 			a.left.Store(nil)
 		}
 	})
@@ -204,32 +258,18 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 	return code
 }
 
-// end takes away what is not to be kept, and ends the work if it is not over: why is nil if it is. It returns what
-// was done to the Goop, to be said.
-func (r *runFlags) end(ctx context.Context, api *api, goop *v1alpha1.Goop, why error) (did string, err error) {
-	ctx, done := lasting(ctx)
-	defer done()
-	switch {
-	case errors.Is(why, errDeleted), r.keep && (why == nil || errors.Is(why, errRefused)):
-		return "", nil
-	case r.keep:
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"suspend":true}}`, goop.UID)
-		_, err = api.goops.Patch(ctx, goop.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		did = fmt.Sprintf("the Goop %s is suspended, which ends its workers, and kept", goop.Name)
-	default:
-		err = api.goops.Delete(ctx, goop.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(goop.UID))})
-		did = fmt.Sprintf("the Goop %s is deleted, which ends its workers", goop.Name)
+// limited is a context that ends after a time, if there is one, unless the function is called before.
+func limited(ctx context.Context, after time.Duration) (until context.Context, inTime func()) {
+	if after == 0 {
+		return ctx, func() {}
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) && api.isGone(ctx, goop):
-		// With another uid a deletion is a conflict, and a patch is invalid.
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("ending the Goop %s: %w", goop.Name, err)
-	case why == nil:
-		return "", nil
+	timed, stop := context.WithTimeoutCause(ctx, after, errTimedOut)
+	until, end := context.WithCancelCause(ctx)
+	expire := func() { end(context.Cause(timed)) }
+	disarm := context.AfterFunc(timed, expire)
+	// AfterFunc calls in a goroutine: a time that has expired already must not let a request through.
+	if timed.Err() != nil {
+		expire()
 	}
-	return did, nil
+	return until, func() { disarm(); stop() }
 }

@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,12 +16,12 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// operator plays the work of a Goop as soon as it is created.
+// operator simulates the work of a Goop when it is created.
 func (f *fake) operator(work func(goop string)) {
 	f.creates(func(goop *v1alpha1.Goop) { work(goop.Name) })
 }
 
-// ends is a worker that is over at once.
+// ends adds a worker that has ended.
 func (f *fake) ends(goop, node string, round int, output string, code int32) {
 	f.finish(f.worker(goop, node, round, text(output)), worker.Record{ExitCode: code, Tries: 1, Output: output})
 }
@@ -39,7 +40,7 @@ func TestRunStreamsLinesAndRemovesTheGoop(t *testing.T) {
 	g.Expect(f.all()).To(BeEmpty())
 }
 
-func TestRunAsksForWhatTheFlagsSay(t *testing.T) {
+func TestRunCreatesWhatTheFlagsDescribe(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	var created *v1alpha1.Goop
 	f.creates(func(goop *v1alpha1.Goop) {
@@ -82,7 +83,7 @@ func TestRunNamesTheRoundWhereNodesHaveSeveralWorkers(t *testing.T) {
 	g.Expect(r.out).To(Equal("---------------\nn1/0\n---------------\nzero\n---------------\nn1/1\n---------------\none\n"))
 }
 
-func TestRunShowsOutputAsItComes(t *testing.T) {
+func TestRunShowsOutputAtOnce(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	written, more := make(chan string), make(chan struct{})
 	f.operator(func(goop string) {
@@ -101,7 +102,7 @@ func TestRunShowsOutputAsItComes(t *testing.T) {
 	f.over(f.name(), 1)
 	g.Expect(p.end()).To(Equal(0), p.err.String())
 	g.Expect(p.out.String()).To(Equal("n1: first\nn1: second\n"))
-	g.Expect(f.count("get logs")).To(Equal(1), "an end of the stream with the end of the worker is the end")
+	g.Expect(f.count("get logs")).To(Equal(2), "an end of the stream is no proof that it was whole")
 }
 
 func TestRunGoesOnWithAStreamThatBrokeOff(t *testing.T) {
@@ -111,7 +112,7 @@ func TestRunGoesOnWithAStreamThatBrokeOff(t *testing.T) {
 		f.worker(goop, "n1", 0, func(w http.ResponseWriter, r *http.Request) {
 			opened++
 			if opened == 1 {
-				_, _ = io.WriteString(w, "one\ntw") // and ends, as a proxy may end it
+				_, _ = io.WriteString(w, "one\ntw") // and ends, for example by a proxy
 				return
 			}
 			_, _ = io.WriteString(w, "one\ntwo\nthree\n")
@@ -138,13 +139,13 @@ func TestRunFallsBackToTheRecord(t *testing.T) {
 	g.Expect(r.code).To(Equal(4))
 	g.Expect(r.out).To(ContainSubstring("n1: last words\n"))
 	g.Expect(r.out).To(Or(ContainSubstring("n2: from the status\n"), ContainSubstring("n2: never seen\n")))
-	g.Expect(r.err).To(ContainSubstring("goop: n1: its output could not be had: its pod is gone; shown is the end of it"))
-	g.Expect(r.err).To(ContainSubstring("goop: n2: its output could not be had: its pod is gone; shown is the end of it"))
+	g.Expect(r.err).To(ContainSubstring("goop: n1: its output is not available: pods not found; shown is the end of it"))
+	g.Expect(r.err).To(MatchRegexp("goop: n2: its output is not available: (its pod was deleted|no pod of it was found); shown is the end of it"))
 }
 
 func TestRunSaysThatLogsAreForbidden(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.refuses("get logs", failure(403, metav1.StatusReasonForbidden, "logs are not for you", "x"))
+	f.rejects("get logs", failure(403, metav1.StatusReasonForbidden, "logs are not for you", "x"))
 	f.operator(func(goop string) {
 		f.finish(f.worker(goop, "n1", 0, nil), worker.Record{Tries: 1, Output: "last words"})
 		f.over(goop, 1)
@@ -210,14 +211,14 @@ func TestRunSaysWhatTheWorkWaitsFor(t *testing.T) {
 	g.Expect(r.out).To(Equal("n1: at last\n"))
 }
 
-func TestRunEndsWhenItIsRefused(t *testing.T) {
+func TestRunEndsWhenItIsRejected(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
-		f.waits(goop, v1alpha1.ReasonHostAccessRefused, "the operator was started without --allow-host-access")
+		f.waits(goop, v1alpha1.ReasonHostAccessNotAllowed, "the operator was started without --allow-host-access")
 	})
 	r := f.run("run", "--host-root", "rw", "--", "true")
 	g.Expect(r.code).To(Equal(1))
-	g.Expect(r.err).To(HavePrefix("goop: refused: the operator was started without --allow-host-access"))
+	g.Expect(r.err).To(HavePrefix("goop: rejected: the operator was started without --allow-host-access"))
 	g.Expect(f.all()).To(BeEmpty())
 }
 
@@ -226,25 +227,33 @@ func TestRunEndsWhenTheGoopIsDeleted(t *testing.T) {
 	f.operator(f.remove)
 	r := f.run("run", "--", "true")
 	g.Expect(r.code).To(Equal(1))
-	g.Expect(r.err).To(Equal("goop: the Goop " + f.name() + " was deleted before it was over\n"))
+	g.Expect(r.err).To(Equal("goop: the Goop " + f.name() + " was deleted before it had ended\n"))
 }
 
 func TestRunWithErrorsOfTheServer(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.refuses("create goops", failure(404, metav1.StatusReasonNotFound, "the server could not find the requested resource", ""))
+	f.rejects("create goops", failure(404, metav1.StatusReasonNotFound, "the server could not find the requested resource", ""))
 	r := f.run("run", "--", "true")
 	g.Expect(r.code).To(Equal(1))
 	g.Expect(r.err).To(ContainSubstring("the cluster does not know Goops: the operator is not deployed there"))
 
-	f.refuses("create goops", failure(422, metav1.StatusReasonInvalid, `spec.jobCount: Invalid value: 9`, "x"))
+	f.rejects("create goops", failure(422, metav1.StatusReasonInvalid, `spec.jobCount: Invalid value: 9`, "x"))
 	r = f.run("run", "--", "true")
 	g.Expect(r.code).To(Equal(1))
 	g.Expect(r.err).To(Equal("error: creating the Goop: spec.jobCount: Invalid value: 9\n"))
 
 	f.permits("create goops")
-	f.refuses("delete goops", failure(403, metav1.StatusReasonForbidden, "you may not delete", "x"))
+	f.rejects("delete goops", failure(403, metav1.StatusReasonForbidden, "you may not delete", "x"))
 	f.operator(func(goop string) { f.over(goop, 0) })
 	r = f.run("run", "--", "true")
 	g.Expect(r.code).To(Equal(1))
 	g.Expect(r.err).To(ContainSubstring("you may not delete; it may still be there: kubectl goop cancel run-"))
+}
+
+// The longest time of the flag exceeds the limit of the API. Then there is no deadline.
+func TestTheLongestTimeout(t *testing.T) {
+	g := NewWithT(t)
+	goop, err := (&runFlags{timeout: math.MaxInt64}).goop([]string{"true"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(goop.Spec.ActiveDeadlineSeconds).To(BeNil())
 }

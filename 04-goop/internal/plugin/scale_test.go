@@ -22,15 +22,15 @@ import (
 const (
 	manyWorkers = 5000
 
-	// eachWrites is how many bytes each worker's output has: 320 MiB in all.
+	// eachWrites is the size of each worker's output: 320 MiB in all.
 	eachWrites = 64 << 10
 
-	// maxMemory is what the whole process may take, in KiB: the program itself takes some 60 MiB of it.
+	// maxMemory is the limit of the whole process, in KiB. The program itself takes about 60 MiB of it.
 	maxMemory = memoryFactor * 192 << 10
 )
 
-// manyNodes have workers that are over, each with lines of its own. No log goes on before as many are open at once as
-// may be.
+// manyNodes adds nodes with ended workers, whose output has different lines. No log continues before the maximum number
+// of logs is open.
 func manyNodes(f *fake, same bool) {
 	f.operator(func(goop string) {
 		var opened atomic.Int32
@@ -54,7 +54,7 @@ func manyNodes(f *fake, same bool) {
 	})
 }
 
-// counter counts the lines of each worker, and does not keep them.
+// counter counts the lines of each worker without storing them.
 type counter struct {
 	lines map[string]int
 	rest  string
@@ -122,8 +122,8 @@ func TestManyWorkersInGroups(t *testing.T) {
 	}
 }
 
-// peakMemory watches how much memory the process takes at most, in KiB. What the system tells at the end is of no use:
-// it counts the process that this one was started from.
+// peakMemory returns a function for the peak memory of the process, in KiB. The value of the system after the end is not
+// useful, because it includes the process that started this one.
 func (p *process) peakMemory() func() int {
 	var watching sync.WaitGroup
 	peak, end := 0, make(chan struct{})
@@ -174,7 +174,7 @@ func (c *ruleCounter) Write(p []byte) (int, error) {
 	}
 }
 
-// Those that hang keep nobody's output back.
+// Commands that hang do not delay the output of others.
 func TestManyWorkersThatHang(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
@@ -195,14 +195,14 @@ func TestManyWorkersThatHang(t *testing.T) {
 	g.Expect(p.err.String()).To(MatchRegexp(`; not finished: hangs\[\d.*\d\]; the Goop`))
 }
 
-// However much workers write, and in whatever lines.
+// Memory is limited, whatever the amount of output and the lengths of its lines.
 func TestMuchOutput(t *testing.T) {
 	const each = 32 << 20
 	for _, flags := range [][]string{nil, {"--group"}, {"-o", "json"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			g, f := NewWithT(t), newFake(t)
 			f.operator(func(goop string) {
-				piece := []byte(strings.Repeat("\x01", 1<<20)) // of which JSON makes six characters each
+				piece := []byte(strings.Repeat("\x01", 1<<20)) // six characters each in JSON
 				for i := range maxStreams {
 					pod := f.worker(goop, fmt.Sprintf("n%d", i), 0, func(w http.ResponseWriter, _ *http.Request) {
 						for range each / len(piece) {

@@ -11,29 +11,37 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// Two waits. They are variables so that tests need not wait as long.
+// Two waiting times. They are variables so that tests can shorten them.
 var (
-	// stragglers is how long pods and their records are waited for when the work is over and no pod has been delivered
-	// since: they come by another watch, and thousands of them take a while. Pods that are being ended have 10 s for it.
+	// stragglers is how long the session waits for pods and their records after the work has ended and no pod event has
+	// arrived since. Pods come from another watch than the Goop, and thousands of them take a while. Pods that are
+	// terminating have 10 s for that.
 	stragglers = 15 * time.Second
 
-	// unheard is how long nobody needs to have taken up a Goop before that is worth a word.
-	unheard = 10 * time.Second
+	// unobserved is after which time without an operator's status the session prints a notice.
+	unobserved = 10 * time.Second
 )
 
-// session follows one Goop. All of it but the reading of logs is one goroutine's, so nothing of it is locked.
+// maxPause is a bound of the time between two tries of an informer whose watch fails. client-go's back-off of 30 s is up to
+// doubled by its jitter; the rest is for the list.
+const maxPause = 90 * time.Second
+
+// session follows one Goop. A single goroutine uses all of it except the reading of logs, so it needs no locks.
 type session struct {
 	api      *api
-	goop     *v1alpha1.Goop // as it was last seen
-	sink     sink           // nil: nobody wants the output
+	goop     *v1alpha1.Goop // the last observed state
+	sink     sink           // nil: the output is not shown
 	names    *names
 	notices  *notices
 	progress *progress
 	clock    clock.WithTicker
 
-	// toTheEnd goes on until the Goop is over, and reads logs while they are written if live is set; otherwise the
-	// session ends when all that is there now has been read.
+	// toTheEnd: the session runs until the Goop has ended, and reads logs while they are written if live is set. Otherwise
+	// it ends when all existing output has been read.
 	toTheEnd, live bool
+
+	// inTime is called when the Goop is over: the time that the work may take does not end the reading of its output.
+	inTime func()
 
 	workers    map[string]*logReader // by pod
 	finished   map[place]bool
@@ -42,35 +50,41 @@ type session struct {
 	deliveries chan delivery
 	readers    sync.WaitGroup
 
-	heard     bool // of the Goop
-	deleted   bool
-	noPods    bool // they may not be seen
-	heardPods bool
-	begunAt   time.Time
-	overAt    time.Time // zero: the Goop is not over
-	lastPodAt time.Time
+	observed   bool // the Goop was observed
+	deleted    bool
+	noPods     bool // the user may not watch pods
+	podsSynced bool
+	begunAt    time.Time
+	overAt     time.Time // zero: the Goop has not ended
+	lastPodAt  time.Time
+	troubleAt  time.Time // when the pods' watch last failed
+
+	relists            chan relistResult
+	relisting          bool
+	relistedAt         time.Time
+	relistFoundNothing bool
 }
 
 func newSession(a *app, api *api, goop *v1alpha1.Goop) *session {
 	s := &session{
-		api: api, goop: goop, clock: a.clock,
+		api: api, goop: goop, clock: a.clock, inTime: func() {},
 		names:    &names{},
 		progress: &progress{clock: a.clock, since: a.clock.Now()},
 		workers:  map[string]*logReader{}, finished: map[place]bool{}, delivered: map[place]bool{},
-		deliveries: make(chan delivery),
-		begunAt:    a.clock.Now(),
+		deliveries: make(chan delivery), relists: make(chan relistResult),
+		begunAt: a.clock.Now(), lastPodAt: a.clock.Now(),
 	}
 	s.notices = newNotices(a.console, s.names)
 	return s
 }
 
-// run returns when there is nothing to wait for any more: nil when the Goop is over, or, without toTheEnd, when all
-// has been read; otherwise why not. It may leave readers behind that still wait for the output to be taken.
+// run returns when there is nothing left to wait for. It returns nil when the Goop has ended, or, without toTheEnd, when
+// everything has been read; otherwise the reason. Readers may still be running that wait for their output to be written.
 func (s *session) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	goops := s.api.watchGoop(ctx, s.goop.Name)
-	var pods feed[*corev1.Pod] // where no output is wanted nothing is ever heard of pods
+	var pods feed[*corev1.Pod] // stays empty if no output is shown
 	if s.sink != nil {
 		pods = s.api.watchPods(ctx, s.goop.Name)
 	}
@@ -81,19 +95,22 @@ func (s *session) run(ctx context.Context) error {
 			return err
 		}
 		s.dispatch(ctx)
+		s.relist(ctx)
 		select {
 		case c := <-goops.changes:
 			if err := s.onGoop(c); err != nil {
 				return err
 			}
-		case <-goops.heardAll:
-			goops.heardAll = nil
-			// If it went before it was first heard of, it is in no list.
-			s.deleted = s.deleted || !s.heard
+		case <-goops.synced:
+			goops.synced = nil
+			// A Goop that was deleted before the first list is not in the list.
+			s.deleted = s.deleted || !s.observed
 		case c := <-pods.changes:
 			s.onPod(c)
-		case <-pods.heardAll:
-			pods.heardAll, s.heardPods, s.lastPodAt = nil, true, s.clock.Now()
+		case <-pods.synced:
+			pods.synced, s.podsSynced, s.noPods, s.lastPodAt = nil, true, false, s.clock.Now()
+		case l := <-s.relists:
+			s.onRelist(l)
 		case d := <-s.deliveries:
 			if err := s.onDelivery(d); err != nil {
 				return err
@@ -106,38 +123,39 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// over says whether there is nothing left to wait for.
+// over reports whether there is nothing left to wait for.
 func (s *session) over() (bool, error) {
 	switch {
 	case s.overAt.IsZero() && s.deleted:
 		return true, errDeleted
-	case s.overAt.IsZero() && s.toTheEnd && refusal(s.goop) != "":
-		return true, errRefused
+	case s.overAt.IsZero() && s.toTheEnd && rejectionReason(s.goop) != "":
+		return true, errRejected
 	case s.sink == nil:
 		return !s.overAt.IsZero(), nil
 	case s.pool.active > 0:
 		return false, nil
 	case !s.toTheEnd:
-		return s.heardPods || s.noPods, nil
+		return s.podsSynced || s.relistFoundNothing, nil
 	case s.overAt.IsZero():
 		return false, nil
-	case s.noPods || len(s.finished) >= int(s.goop.Status.Succeeded+s.goop.Status.Failed):
-		return true, nil
 	}
-	return s.heardPods && s.clock.Since(latest(s.overAt, s.lastPodAt)) > stragglers/3, nil
+	return s.finishedAll() || s.relistFoundNothing, nil
 }
 
 func (s *session) onTick() {
 	now := s.clock.Now()
-	if s.goop.Status.ObservedGeneration == 0 && now.Sub(s.begunAt) > unheard {
-		s.notices.once("nothing has taken up the Goop " + s.goop.Name + " yet: does the operator run?")
+	if s.goop.Status.ObservedGeneration == 0 && now.Sub(s.begunAt) > unobserved {
+		s.notices.once("no operator has observed the Goop " + s.goop.Name + " yet: is the operator running?")
 	}
 	for _, w := range s.pool.due(now) {
-		w.atEnd = false
 		s.consider(w)
 	}
 	s.breakOffSilent()
-	if !s.overAt.IsZero() && now.Sub(latest(s.overAt, s.lastPodAt)) > stragglers {
+	limit := stragglers
+	if s.podTrouble() {
+		limit = 3 * stragglers // then ends of workers come from lists, which may fail for a while too
+	}
+	if !s.overAt.IsZero() && s.waited() > limit {
 		s.cutOff()
 	}
 }

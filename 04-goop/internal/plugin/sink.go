@@ -11,41 +11,45 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// sink is what becomes of the workers' output. Several goroutines use it at once.
+// sink is the destination of the workers' output. Several goroutines use it at the same time.
 type sink interface {
-	// open returns where one worker's output goes. It is called once a worker.
+	// open returns the destination of one worker's output. It is called once for each worker.
 	open(at place) output
-	// finish is called once, when no more output comes.
+	// finish is called once, after all output.
 	finish(of summary) error
 }
 
-// output is what becomes of one worker's output. It is used by one goroutine at a time.
+// output is the destination of one worker's output. One goroutine uses it at a time.
 type output interface {
 	io.Writer
-	// end says that nothing more will be written.
+	// end is called after the last write.
 	end(result) error
 }
 
-// place is a worker: the round-th, from 0, of those on its node.
+// place identifies a worker: the round-th, from 0, on its node.
 type place struct {
 	node  string
 	round int32
 }
 
-// result is how a worker ended, as far as that is known.
+// result is how a worker ended, as far as it is known.
 type result struct {
 	place
-	record *worker.Record // nil: it is not known to have ended
-	// lost says why the log could not be had, or not to its end. Then there is the end of the output in the
-	// record, which an output is to show if nothing else is there.
+	record *worker.Record // nil: its end is not known
+	// lost is the reason why the log could not be read, or not completely. Then the output shows the end of the output in
+	// the record, as far as it is missing.
 	lost    string
-	partial bool // something of the log was had
+	partial bool   // a part of the log was read
+	rest    string // the part of the record's output after what was read of the log
 }
 
-// instead is what an output shows where nothing of the log was had: the end of the output, from the record.
+// instead returns the part of the record's output that replaces what could not be read of the log.
 func (r result) instead() []byte {
-	if r.lost == "" || r.record == nil || r.partial {
+	switch {
+	case r.lost == "" || r.record == nil:
 		return nil
+	case r.partial:
+		return []byte(r.rest)
 	}
 	return []byte(r.record.Output)
 }
@@ -55,10 +59,10 @@ type summary struct {
 	goop       *v1alpha1.Goop
 	exitCode   int
 	reason     string  // a condition's reason, or TimedOut, Interrupted, Deleted
-	unfinished []place // whose pods are there and have not ended
+	unfinished []place // workers with pods that have not ended
 }
 
-// names are how workers are called: by their node, and where nodes have several, by their round too.
+// names are the names of workers in messages: that of the node, and if nodes have several workers, also the round.
 type names struct{ several atomic.Bool }
 
 func (n *names) of(at place) string {
@@ -68,10 +72,10 @@ func (n *names) of(at place) string {
 	return at.node
 }
 
-// maxNamed is how many workers are named in a sentence; those that fold to one name count once.
+// maxNamed is how many workers are listed in a sentence. Names that are folded into one count once.
 const maxNamed = 20
 
-// some names workers, and says how many more there are if they are too many to be named.
+// some lists workers, up to maxNamed, and how many more there are.
 func (n *names) some(all []place) string {
 	workers := make([]string, len(all))
 	for i, at := range all {

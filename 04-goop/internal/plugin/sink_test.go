@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/quick"
+	"time"
 	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
@@ -22,7 +24,7 @@ func lineOutputTo(b *buffer) output {
 	return (&lineSink{console: c, names: n, notices: newNotices(c, n)}).open(place{node: "n1"})
 }
 
-// However the output comes in pieces, its lines are the same.
+// The lines of the output do not depend on the pieces in which it arrives.
 func TestLinesAreWhole(t *testing.T) {
 	check := func(text []byte, cuts []uint8) bool {
 		var screen buffer
@@ -68,6 +70,20 @@ func TestALongLineIsShownInPieces(t *testing.T) {
 	g.Expect(joined.String() + "\n").To(Equal(long))
 }
 
+// A line that is as long as a piece is one line, wherever its end comes.
+func TestALineThatFillsAPiece(t *testing.T) {
+	g := NewWithT(t)
+	var screen buffer
+	out := lineOutputTo(&screen)
+	long := strings.Repeat("x", maxLine)
+	for _, piece := range []string{long, "\n", long, "y\n"} {
+		_, err := out.Write([]byte(piece))
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(out.end(result{})).To(Succeed())
+	g.Expect(screen.String()).To(Equal("n1: " + long + "\nn1: " + long + "\nn1: y\n"))
+}
+
 func TestNamesAreFolded(t *testing.T) {
 	for want, all := range map[string][]string{
 		"":                  {},
@@ -110,10 +126,10 @@ Darwin
 n4
 ---------------
 `))
-	g.Expect(os.ReadDir(os.Getenv("TMPDIR"))).To(BeEmpty(), "the temporary file is gone")
+	g.Expect(os.ReadDir(os.Getenv("TMPDIR"))).To(BeEmpty(), "the temporary file was deleted")
 }
 
-// What ended otherwise is another group, though it wrote the same, or nothing.
+// A different exit code is another group, even with the same output or none.
 func TestGroupsDistinguishExitCodes(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
@@ -143,7 +159,7 @@ n6: exit code not known
 `))
 }
 
-// Outputs that differ only where they are not shown are different.
+// Outputs that differ only after the part that is shown are different.
 func TestGroupsClipLongOutputs(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
@@ -156,11 +172,13 @@ func TestGroupsClipLongOutputs(t *testing.T) {
 	g.Expect(r.code).To(Equal(0), r.err)
 	g.Expect(strings.Count(r.out, "x")).To(Equal(2 * maxCaptured))
 	g.Expect(r.out).NotTo(ContainSubstring("a"))
-	g.Expect(r.err).To(Equal(`goop: n[1,3] (2): the output goes on for 1 bytes, which are not shown: --group shows the first 1048576
-goop: n2: the output goes on for 1 bytes, which are not shown: --group shows the first 1048576
+	g.Expect(r.err).To(Equal(`goop: n[1,3] (2): the output continues for 1 bytes, which are not shown: --group shows the first 1048576
+goop: n2: the output continues for 1 bytes, which are not shown: --group shows the first 1048576
 `))
 }
 
+// Without a directory for temporary files the command does not run on any node: its output would be lost, and the work
+// cancelled in the middle.
 func TestGroupsWithoutATemporaryFolder(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
@@ -171,7 +189,7 @@ func TestGroupsWithoutATemporaryFolder(t *testing.T) {
 	r := f.run("run", "--group", "--", "uname")
 	g.Expect(r.code).To(Equal(1))
 	g.Expect(r.err).To(ContainSubstring("keeping outputs in a temporary file: open /nowhere/"))
-	g.Expect(f.all()).To(BeEmpty())
+	g.Expect(f.count("create goops")).To(BeZero())
 }
 
 func TestJSONForPrograms(t *testing.T) {
@@ -188,7 +206,7 @@ func TestJSONForPrograms(t *testing.T) {
 	g.Expect(lines[:2]).To(ConsistOf(
 		MatchJSON(`{"type":"worker","node":"n1","round":0,"exitCode":0,"tries":1,"output":"<a>\n\ufffd","outputFrom":"log"}`),
 		MatchJSON(`{"type":"worker","node":"n2","round":1,"exitCode":5,"tries":2,"output":"end","outputFrom":"record",
-			"outputError":"its pod is gone"}`)))
+			"outputError":"pods not found"}`)))
 	g.Expect(lines[2]).To(MatchJSON(`{"type":"summary","goop":"` + f.name() + `","namespace":"test","reason":"WorkersFailed","exitCode":5,
 		"desired":2,"succeeded":1,"failed":1}`))
 }
@@ -202,4 +220,26 @@ func TestJSONOfATimeOut(t *testing.T) {
 	g.Expect(r.code).To(Equal(124))
 	g.Expect(r.out).To(MatchJSON(`{"type":"summary","goop":"` + f.name() + `","namespace":"test","reason":"TimedOut","exitCode":124,
 		"desired":0,"succeeded":0,"failed":0,"unfinished":[{"node":"n1","round":0}]}`))
+}
+
+// What was read of a log when the program was told to end is not all of it, and does not pass for that.
+func TestJSONOfALogThatWasNotReadToItsEnd(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.operator(func(goop string) {
+		for n := range maxStreams + 1 {
+			f.finish(f.worker(goop, fmt.Sprintf("n%d", n), 0, hangs), worker.Record{Tries: 1, Output: "record\n"})
+		}
+		f.worker(goop, "slow", 0, hangs)
+	})
+	p := f.start("run", "-o", "json", "--", "uname")
+	eventually(t, "as many are read as can be", func() bool { return f.most() == maxStreams })
+	<-time.After(500 * time.Millisecond)
+	p.signal(syscall.SIGTERM)
+	g.Expect(p.end()).To(Equal(143))
+	const begun, unread = `"output":"begun\n","outputFrom":"log"`, `"output":"record\n","outputFrom":"record"`
+	const why = `,"outputError":"its log was not read to the end"}`
+	out := p.out.String()
+	g.Expect(strings.Count(out, `"exitCode":0,"tries":1,`+begun+why)).To(Equal(maxStreams), out)
+	g.Expect(strings.Count(out, `"exitCode":0,"tries":1,`+unread+why)).To(Equal(1), out)
+	g.Expect(out).To(ContainSubstring(`"unfinished":[{"node":"slow","round":0}]}`))
 }

@@ -8,17 +8,17 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// slow is a server that lets requests of a method wait, if a test wants it.
+// slow is a server that delays requests of a method, if a test has set that.
 type slow struct {
 	http.Handler
-	began atomic.Bool // such a request has come
+	began atomic.Bool // such a request has arrived
 
 	lock   sync.Mutex
 	method string
 	wait   func()
 }
 
-func (s *slow) hold(method string, wait func()) {
+func (s *slow) delay(method string, wait func()) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.method, s.wait = method, wait

@@ -8,7 +8,7 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// A program that is killed deletes nothing: the workers go some time after their end all the same.
+// A program that is killed deletes nothing. The TTL deletes the workers some time after their end.
 func TestRunSetsATTL(t *testing.T) {
 	for _, c := range []struct {
 		name  string

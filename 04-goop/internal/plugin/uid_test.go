@@ -13,12 +13,12 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// A Goop was deleted and created again: the pods of the first are there a while longer.
+// A Goop was deleted and created again. The pods of the first still exist for a while.
 func TestPodsOfAnEarlierGoopOfTheSameName(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.goop("hello", "true")
 	first := func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelGoopUID] = "first" }
-	unlabelled := func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelGoopUID) } // by an older operator
+	unlabelled := func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelGoopUID) } // as an older operator creates them
 	old := func(pod *corev1.Pod) {
 		unlabelled(pod)
 		pod.CreationTimestamp = metav1.NewTime(pod.CreationTimestamp.Add(-time.Hour))
@@ -38,7 +38,21 @@ func TestPodsOfAnEarlierGoopOfTheSameName(t *testing.T) {
 	g.Expect(r.err).To(BeEmpty())
 }
 
-// At its end run finds another's Goop under the name of its own.
+// The Goop's own pods no longer exist, and the existing pods belong to another Goop.
+func TestAGoopThatHasThePodsOfAnotherOnly(t *testing.T) {
+	g, f := NewWithT(t), newFake(t)
+	f.over(f.goop("hello", "true"), 1, v1alpha1.Failure{Node: "n2", ExitCode: 1, Output: "oh"})
+	for _, node := range []string{"n1", "n2"} {
+		f.ends("hello", node, 0, "of another\n", 0)
+		f.alter("hello-0-"+node, func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelGoopUID] = "another" })
+	}
+	r := f.run("logs", "hello")
+	g.Expect(r).To(Equal(ran{0, "n2: oh\n", `goop: n2: its output is not available: no pod of it was found; shown is the end of it, at most 2 KiB, from the record
+goop: the output of 1 of 2 workers is not available: no pods of them were found
+`}))
+}
+
+// At its end run finds a Goop of another user under the name of its own.
 func TestRunEndsNoOthersGoop(t *testing.T) {
 	g, s := NewWithT(t), apiServer(t)
 	flags := newFlags()

@@ -2,16 +2,17 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
-const waitHelp = `Wait until a Goop is over, and exit as run does.
+const waitHelp = `Wait until a Goop has ended, and exit as run does.
 
 It prints nothing but, with -o json, the summary. Ctrl-C and --timeout end the
-waiting; the work goes on.
+waiting; the work continues.
 
 `
 
@@ -22,11 +23,11 @@ func (a *app) waitCommand() *cobra.Command {
 	)
 	command := &cobra.Command{
 		Use:   "wait NAME",
-		Short: "Wait until a Goop is over, and exit as run does",
+		Short: "Wait until a Goop has ended, and exit as run does",
 		Long:  waitHelp + exitHelp,
 		Example: `  # Wait at most ten minutes
   kubectl goop wait run-abc12 --timeout 10m`,
-		Args:              usage(cobra.ExactArgs(1)),
+		Args:              goopNames(cobra.ExactArgs(1)),
 		ValidArgsFunction: a.completeOne,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := format.check(); err != nil {
@@ -50,7 +51,11 @@ func (a *app) wait(ctx context.Context, format *outputFlags, name string, timeou
 		defer done()
 	}
 	s, err := a.sessionOf(ctx, name)
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errTimedOut):
+		a.console.say("timed out after %s: %v", timeout, err)
+		return exitError(exitTimedOut)
+	case err != nil:
 		return err
 	}
 	s.toTheEnd = true
@@ -61,10 +66,10 @@ func (a *app) wait(ctx context.Context, format *outputFlags, name string, timeou
 	return a.conclude(s, why, s.goesOn(), timeout)
 }
 
-// goesOn says that a Goop that is followed no more is still there, if so.
+// goesOn returns a message if a Goop that is no longer followed still exists and has not ended.
 func (s *session) goesOn() string {
-	if s.deleted || s.goop.Ended() || refusal(s.goop) != "" {
+	if s.deleted || s.goop.Ended() || rejectionReason(s.goop) != "" {
 		return ""
 	}
-	return "the Goop " + s.goop.Name + " goes on"
+	return "the Goop " + s.goop.Name + " continues"
 }

@@ -9,15 +9,15 @@ const (
 	// maxOutput is how many bytes of a failure's output are kept, as status.failures[].output says.
 	maxOutput = 2 << 10
 
-	// maxQuoted is how many bytes it may take as JSON. So many that 2 KiB of text fit, with a line end or a quote
-	// in each eight bytes; so few that MaxFailures of them leave room in 64 KiB for all else in a status.
+	// maxQuoted is how many bytes the output may take as JSON. It is large enough for 2 KiB of text with a line end or a
+	// quote in each eight bytes, and small enough that MaxFailures outputs leave room in 64 KiB for the rest of a status.
 	maxQuoted = maxOutput + maxOutput/8
 )
 
 // Clip returns the end of an output: as much as fits into 2 KiB, and into 2.25 KiB as JSON, where a character may take
-// six bytes. It is valid UTF-8.
+// six bytes. The result is valid UTF-8, and can be part of a YAML document.
 func Clip(output string) string {
-	output = strings.ToValidUTF8(output, string(utf8.RuneError))
+	output = printable(output)
 	begin, quoted := len(output), 0
 	for begin > 0 {
 		last, size := utf8.DecodeLastRuneInString(output[:begin])
@@ -30,8 +30,19 @@ func Clip(output string) string {
 	return output[begin:]
 }
 
-// quotedSize is how many bytes a character takes in JSON as the API server writes it, with what means something to a
-// browser escaped.
+// printable replaces what is not UTF-8, and the characters that YAML rejects and JSON does not escape: kubectl edit and
+// kubectl get -o yaml fail for a Goop that has one of them in its status.
+func printable(output string) string {
+	return strings.Map(func(char rune) rune {
+		if char >= '\u007f' && char <= '\u009f' && char != '\u0085' || char == '\ufffe' || char == '\uffff' {
+			return utf8.RuneError
+		}
+		return char
+	}, strings.ToValidUTF8(output, string(utf8.RuneError)))
+}
+
+// quotedSize is how many bytes a character takes in JSON as the API server encodes it: it also escapes characters that
+// have a meaning in HTML.
 func quotedSize(char rune) int {
 	switch char {
 	case '"', '\\', '\n', '\r', '\t':

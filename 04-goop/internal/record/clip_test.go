@@ -10,12 +10,13 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// quoted is how many bytes a text takes in JSON as the API server writes it, without the quotes.
+// quoted returns how many bytes a text takes in JSON as the API server encodes it, without the quotes.
 func quoted(t failer, text string) int {
 	t.Helper()
 	data, err := json.Marshal(text)
@@ -40,11 +41,26 @@ func TestClip(t *testing.T) {
 		"line ends only":              {strings.Repeat("\n", 2000), strings.Repeat("\n", 1152)},
 		"separators of lines":         {strings.Repeat("\u2028", 1000), strings.Repeat("\u2028", 384)},
 		"no UTF-8":                    {"\xff\xfe ok", "\uFFFD ok"},
+		"no YAML":                     {"\u009b31m ok\x7f\uffff", "\uFFFD31m ok\uFFFD\uFFFD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			NewWithT(t).Expect(Clip(test.output)).To(Equal(test.want))
 		})
+	}
+}
+
+// kubectl prints a Goop as YAML, and lets it be edited so: no output of a worker keeps it from that.
+func TestClippedOutputIsInYAML(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	for first := rune(0); first <= utf8.MaxRune; first += 0x100 {
+		var output strings.Builder
+		for char := range rune(0x100) {
+			output.WriteRune(first + char)
+		}
+		_, err := yaml.Marshal(v1alpha1.Failure{Output: Clip(output.String())})
+		g.Expect(err).NotTo(HaveOccurred(), "from %U", first)
 	}
 }
 
@@ -55,7 +71,7 @@ func TestClipKeepsTheEndAndNoMore(t *testing.T) {
 		output := strings.Join(rapid.SliceOfN(piece, 0, 30).Draw(t, "output"), "")
 		output = strings.Repeat(output, rapid.IntRange(1, 50).Draw(t, "times"))
 		clipped := Clip(output)
-		whole := strings.ToValidUTF8(output, "\uFFFD")
+		whole := printable(output)
 		switch {
 		case !utf8.ValidString(clipped) || !strings.HasSuffix(whole, clipped):
 			t.Fatalf("%q is no end of %q", clipped, whole)
@@ -64,7 +80,7 @@ func TestClipKeepsTheEndAndNoMore(t *testing.T) {
 		case Clip(clipped) != clipped:
 			t.Fatalf("clipped again, %q is %q", clipped, Clip(clipped))
 		case len(clipped) < len(whole):
-			// One more character might not fit. It is of at most four bytes, or six as JSON.
+			// One more character might not fit. It has at most four bytes, or six as JSON.
 			if len(clipped)+utf8.UTFMax <= maxOutput && quoted(t, clipped)+len(`\u0000`) <= maxQuoted-spare(clipped) {
 				t.Fatalf("only %d of %d bytes are left, as JSON %d", len(clipped), len(whole), quoted(t, clipped))
 			}
@@ -72,12 +88,12 @@ func TestClipKeepsTheEndAndNoMore(t *testing.T) {
 	})
 }
 
-// spare is what quotedSize counts more than encoding/json writes: older ones write two characters longer.
+// spare is the difference between quotedSize and encoding/json: older versions encode two characters with more bytes.
 func spare(text string) int {
 	return 4 * (strings.Count(text, "\b") + strings.Count(text, "\f"))
 }
 
-// A character takes as many bytes as Clip counts: each of the first 12,288, and the others by their length.
+// Clip counts the correct number of bytes for each of the first 12,288 characters, and for the others by their length.
 func TestQuotedSize(t *testing.T) {
 	t.Parallel()
 	chars := []rune{'\uD7FF', '\uE000', utf8.RuneError, '\uFFFF', '\U00010000', '😀', utf8.MaxRune}
@@ -92,7 +108,7 @@ func TestQuotedSize(t *testing.T) {
 	}
 }
 
-// The worst that can be in a status: every byte of every output is escaped, all names and messages are long.
+// The largest possible status: every byte of every output is escaped, and all names and messages are long.
 func TestAStatusStaysBelow64KiB(t *testing.T) {
 	t.Parallel()
 	const limit, messages = 64 << 10, 8 << 10
@@ -119,7 +135,7 @@ func TestAStatusStaysBelow64KiB(t *testing.T) {
 			} {
 				status.Conditions = append(status.Conditions, metav1.Condition{
 					Type: kind, Status: metav1.ConditionUnknown, ObservedGeneration: int64(1<<50 + i), LastTransitionTime: now,
-					Reason: v1alpha1.ReasonHostAccessRefused, Message: strings.Repeat("m", messages/4),
+					Reason: v1alpha1.ReasonHostAccessNotAllowed, Message: strings.Repeat("m", messages/4),
 				})
 			}
 			data, err := json.Marshal(status)

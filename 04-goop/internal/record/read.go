@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
 )
@@ -20,17 +22,21 @@ const (
 	cleanLetter  = "c"
 )
 
-// notStarted stands for the time in a line of startLetter.
+// notStarted is used in place of the time in a line of startLetter.
 const notStarted = "-"
 
-// shownLine is how many bytes of a line an error shows.
+// maxFinished is the maximum number of workers in a record. It is larger than the maximum jobCount, and small enough that
+// a status can count them together with those that have not finished yet.
+const maxFinished = 500_000
+
+// shownLine is how many bytes of a line an error message contains.
 const shownLine = 80
 
-// LineError is a line that no record has: a user has edited it.
+// LineError is an invalid line: a user has edited the record.
 type LineError struct {
-	// Shard is the number of the shard, from 0, and Line that of the line in it, from 1 as in an editor.
+	// Shard is the number of the shard, from 0, and Line the number of the line in it, from 1.
 	Shard, Line int
-	// Text is the line, Reason what is wrong with it.
+	// Text is the line, and Reason why it is invalid.
 	Text, Reason string
 }
 
@@ -42,7 +48,7 @@ func (e *LineError) Error() string {
 	return fmt.Sprintf("shard %d, line %d: %q: %s", e.Shard, e.Line, text, e.Reason)
 }
 
-// MissingShardError is a shard that is not there, though a later one is: a user has deleted it.
+// MissingShardError means that a shard does not exist although a later one does: a user has deleted it.
 type MissingShardError struct {
 	// Shard is the number of the shard, from 0.
 	Shard int
@@ -52,9 +58,9 @@ func (e *MissingShardError) Error() string {
 	return fmt.Sprintf("shard %d is missing, and what it recorded is not known", e.Shard)
 }
 
-// Read reads the texts of shards by their number; of none, it makes an empty record. The error is a *LineError or a
-// *MissingShardError, and then there is no record: the shards are to be left as they are until a user has repaired
-// them, as a record that was made of the rest would have work run again.
+// Read reads the texts of shards by number; without shards it returns an empty record. The error is a *LineError or a
+// *MissingShardError, and then there is no record. In that case the caller must leave the shards unchanged until a user
+// has repaired them: with a record of only the valid lines, work would run again.
 func Read(shards map[int]string) (*Record, error) {
 	lines := 0
 	for text := range maps.Values(shards) {
@@ -79,8 +85,8 @@ func empty(lines int) *Record {
 	return &Record{Begun: map[string]bool{}, Cleaned: map[string]int32{}, Finished: make(map[plan.Place]bool, lines)}
 }
 
-// Salvage reads what can be read of so many shards that Read returns an error for. Lines that no record has, and shards
-// that are missing, are left out, and nothing is added to a shard that is missing or whose last line has no end.
+// Salvage reads the valid part of shards for which Read returns an error. It leaves out invalid lines and missing shards.
+// Nothing is added to a last shard that is missing or whose last line is incomplete.
 func Salvage(shards map[int]string, count int) *Record {
 	r := empty(0)
 	r.changed = count
@@ -97,8 +103,8 @@ func Salvage(shards map[int]string, count int) *Record {
 	return r
 }
 
-// NamesNodes tells whether the text of a shard says anything of a node, or cannot be read: all that it may say
-// otherwise is when the work was started.
+// NamesNodes reports whether the text of a shard contains the name of a node, or cannot be read. The only other possible
+// content is the start time.
 func NamesNodes(text string) bool {
 	r, err := Read(map[int]string{0: text})
 	return err != nil || len(r.Begun) > 0
@@ -120,7 +126,7 @@ func (r *Record) readShard(number int, text string) error {
 	return nil
 }
 
-// What is wrong with a line.
+// The reasons why a line is invalid.
 var (
 	errNoEnd    = errors.New("the line has no end: its rest may be lost")
 	errLetter   = errors.New("a line begins with s, b, c or f and a space")
@@ -131,6 +137,7 @@ var (
 	errExitCode = errors.New("the exit code is to be a number")
 	errTries    = errors.New("the tries are to be a number")
 	errClean    = errors.New("after c come a node, an exit code and tries")
+	errFinished = errors.New("there are more workers than a Goop can have")
 	errOutput   = errors.New("the output is to be quoted as in Go")
 )
 
@@ -152,8 +159,12 @@ func (r *Record) readLine(line string) error {
 		if err != nil {
 			return err
 		}
-		// A leader that was deposed may have added to a shard after its successor began the next: the earlier line counts.
-		if !r.Finished[f.Place] {
+		// A former leader may have added to a shard after its successor created the next one: the earlier line counts.
+		switch {
+		case r.Finished[f.Place]:
+		case len(r.Finished) == maxFinished:
+			return errFinished
+		default:
 			r.count(f)
 		}
 		return nil
@@ -167,10 +178,12 @@ func (r *Record) readStart(text string) error {
 		return nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	at = at.UTC()
+	// RFC 3339 cannot represent any other year.
+	if err != nil || at.Year() < 1 || at.Year() > 9999 {
 		return errTime
 	}
-	r.Started = at.UTC().Truncate(time.Second)
+	r.Started = at.Truncate(time.Second)
 	return nil
 }
 
@@ -227,12 +240,13 @@ func parseFinish(text string) (Finish, error) {
 	return f, nil
 }
 
-// isName tells whether a text can be the name of a node: of these characters, or the API server would not have it.
+// isName reports whether a text can be the name of a node. It checks the characters and the length that the API server
+// allows.
 func isName(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
 			return false
 		}
 	}
-	return text != ""
+	return text != "" && len(text) <= validation.DNS1123SubdomainMaxLength
 }

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestReadRefusesWhatSomebodyEdited(t *testing.T) {
+func TestReadRejectsInvalidLines(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ line, want string }{
 		"an empty line":               {"\n", `"": a line begins with s, b, c or f and a space`},
@@ -55,12 +55,12 @@ func TestReadRefusesWhatSomebodyEdited(t *testing.T) {
 			r, err := Read(map[int]string{0: "b other\n", 1: "b other\nf known 0 0 1\n" + test.line})
 			g.Expect(r).To(BeNil())
 			g.Expect(err).To(MatchError("shard 1, line 3: " + test.want))
-			g.Expect(utf8.ValidString(err.Error())).To(BeTrue(), "it goes into a condition")
+			g.Expect(utf8.ValidString(err.Error())).To(BeTrue(), "it becomes the message of a condition")
 			var lineError *LineError
 			g.Expect(errors.As(err, &lineError)).To(BeTrue())
 			g.Expect(lineError.Shard).To(Equal(1))
 			g.Expect(lineError.Line).To(Equal(3))
-			g.Expect(lineError.Text).To(Equal(strings.TrimSuffix(test.line, "\n")), "all of it")
+			g.Expect(lineError.Text).To(Equal(strings.TrimSuffix(test.line, "\n")), "the whole line")
 		})
 	}
 }
@@ -86,8 +86,8 @@ func TestReadMissesAShard(t *testing.T) {
 	NewWithT(t).Expect((&MissingShardError{Shard: 2}).Error()).To(Equal("shard 2 is missing, and what it recorded is not known"))
 }
 
-// Somebody who mends a record by hand may write what the operator would not.
-func TestReadTakesWhatIsClear(t *testing.T) {
+// A user who repairs a record may write lines that the operator would not.
+func TestReadAcceptsUnambiguousLines(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		text   string
@@ -117,7 +117,7 @@ func TestReadTakesWhatIsClear(t *testing.T) {
 			test.expect(g, r)
 			g.Expect(r.Changed()).To(BeEmpty())
 			r.Begin("next")
-			g.Expect(r.Changed()).To(Equal([]Shard{{Text: test.text + "b next\n"}}), "what is there stays as it is")
+			g.Expect(r.Changed()).To(Equal([]Shard{{Text: test.text + "b next\n"}}), "existing lines do not change")
 		})
 	}
 }

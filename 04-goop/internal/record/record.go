@@ -1,15 +1,15 @@
-// Package record keeps what must be remembered of a Goop's work: when it was started, on which nodes it has begun,
-// which workers have finished and how, and what the first failures wrote. It knows no Kubernetes client: it reads
-// and makes the texts of ConfigMaps, which are called shards.
+// Package record stores what must be known about a Goop's work: when it was started, on which nodes it has begun, which
+// workers have finished and how, and the output of the first failures. It uses no Kubernetes client: it reads and writes
+// the texts of ConfigMaps, which are called shards.
 //
-// A shard is text that only grows, until it is full and the next is begun. It has one line for each entry, and its
-// fields have one space between them:
+// A shard is a text that only grows. When it is full, the next shard is created. Each line is one entry, with one space
+// between its fields:
 //
-//	s 2026-01-02T15:04:05Z    the work was started, or resumed; of several the last counts
-//	s -                       it was suspended
+//	s 2026-01-02T15:04:05Z    the work was started or resumed; the last such line counts
+//	s -                       the work was suspended or has ended
 //	b NODE                    work has begun on a node
-//	f NODE ROUND EXIT TRIES   a worker has finished, with the exit code of its last try; of several the first counts
-//	c NODE EXIT TRIES         the cleanup has ended on a node, with the exit code of its last try; of several the first counts
+//	f NODE ROUND EXIT TRIES   a worker has finished, with the exit code of its last try; the first line for a worker counts
+//	c NODE EXIT TRIES         the cleanup has ended on a node, with the exit code of its last try; the first line for a node counts
 //	f NODE ROUND EXIT TRIES "OUTPUT"    the same, with the end of its output, quoted as in Go
 package record
 
@@ -22,40 +22,44 @@ import (
 )
 
 const (
-	// Key is that of a shard's text in the data of its ConfigMap.
+	// Key is the key of a shard's text in the data of its ConfigMap.
 	Key = "record"
 
-	// ShardSize is how many bytes a shard can hold. A ConfigMap could hold four times as many, but all of it is
-	// written again with each entry that is added.
+	// ShardSize is how many bytes a shard can hold. A ConfigMap could hold four times as many, but the whole shard is
+	// written again with each entry.
 	ShardSize = 256 << 10
+
+	// MaxShards is the number of shards whose uids a status has room for.
+	MaxShards = 256
 )
 
-// Record is what the shards say. It is made by Read, and only its methods may change it.
+// Record is the content of the shards. It is created by Read and Salvage, and changed only by its methods.
 type Record struct {
-	// Started is when the work was started, or resumed, to the second; zero if it was not, or is suspended.
+	// Started is when the work was started or resumed, to the second; zero if it was not, or if it is suspended.
 	Started time.Time
 
-	// Begun has true for each node where work has begun, by Begin, Finish or Clean.
+	// Begun has all nodes where work has begun, added by Begin, Finish or Clean.
 	Begun map[string]bool
 
 	// Cleaned has the exit code of the cleanup for each node where it has ended.
 	Cleaned map[string]int32
 
-	// Finished has true for the place of each worker that has finished.
+	// Finished has the places of all workers that have finished.
 	Finished map[plan.Place]bool
 
-	// Succeeded and Failed are how many of Finished have ended with 0, and with anything else.
+	// Succeeded and Failed are how many of Finished have ended with 0, and with another exit code.
 	Succeeded, Failed int32
 
 	// ExitCode is the highest of Finished, 0 if there is none.
 	ExitCode int32
 
-	// Failures are the first MaxFailures of Failed in the order in which they were recorded, with an output.
+	// Failures are the first MaxFailures failed workers in the order in which they were recorded, with the end of their
+	// output.
 	Failures []v1alpha1.Failure
 
 	shards  [][]byte
 	changed int
-	// closed is set if no line is added to the last shard.
+	// closed is set if no line may be added to the last shard.
 	closed bool
 }
 
@@ -63,7 +67,7 @@ type Record struct {
 type Shard struct {
 	// Number of the shard, from 0.
 	Number int
-	// Text is all of it, what was there before included.
+	// Text is the whole text of the shard.
 	Text string
 }
 
@@ -72,11 +76,11 @@ type Finish struct {
 	Place plan.Place
 	// ExitCode of the last of Tries.
 	ExitCode, Tries int32
-	// Output is the end of what it wrote. It is kept for the first failures only, clipped by Clip.
+	// Output is the end of the output. It is kept for the first failures only, and shortened by Clip.
 	Output string
 }
 
-// Start notes when the work was started, or resumed.
+// Start records when the work was started or resumed.
 func (r *Record) Start(at time.Time) {
 	at = at.UTC().Truncate(time.Second)
 	if !r.Started.Equal(at) {
@@ -85,7 +89,7 @@ func (r *Record) Start(at time.Time) {
 	}
 }
 
-// Suspend notes that the work is suspended: there is no time that it was started at.
+// Suspend records that the work is suspended or has ended. It clears the start time.
 func (r *Record) Suspend() {
 	if !r.Started.IsZero() {
 		r.append(startLetter + " " + notStarted)
@@ -93,7 +97,7 @@ func (r *Record) Suspend() {
 	}
 }
 
-// Begin notes that work has begun on a node. It does nothing if that is recorded.
+// Begin records that work has begun on a node. It does nothing if that is already recorded.
 func (r *Record) Begin(node string) {
 	if !r.Begun[node] {
 		r.append(beginLetter + " " + node)
@@ -101,7 +105,7 @@ func (r *Record) Begin(node string) {
 	}
 }
 
-// Finish notes that a worker has finished. It does nothing if that is recorded: what was first counts.
+// Finish records that a worker has finished. It does nothing if that is already recorded: the first result counts.
 func (r *Record) Finish(f Finish) {
 	if r.Finished[f.Place] {
 		return
@@ -117,8 +121,8 @@ func (r *Record) Finish(f Finish) {
 	r.count(f)
 }
 
-// Clean notes that the cleanup has ended on a node, with the exit code of the last of its tries. It does nothing if that
-// is recorded: what was first counts.
+// Clean records that the cleanup has ended on a node, with the exit code of its last try. It does nothing if that is
+// already recorded: the first result counts.
 func (r *Record) Clean(node string, exitCode, tries int32) {
 	if _, cleaned := r.Cleaned[node]; !cleaned {
 		r.append(cleanLetter + " " + node + " " + strconv.Itoa(int(exitCode)) + " " + strconv.Itoa(int(tries)))
@@ -126,8 +130,8 @@ func (r *Record) Clean(node string, exitCode, tries int32) {
 	}
 }
 
-// Changed returns the shards that are not as Read was given them, by their number: those that are to be updated, or
-// created if they are new. Written in this order, each leaves a record that can be read.
+// Changed returns the shards that have changed since Read, by number. They are to be updated, or created if they are new.
+// If they are written in this order, the record can be read after each write.
 func (r *Record) Changed() []Shard {
 	var changed []Shard
 	for number := r.changed; number < len(r.shards); number++ {
@@ -148,12 +152,12 @@ func (r *Record) append(line string) {
 	r.changed = min(r.changed, last)
 }
 
-// keepsOutput tells whether f is among the failures whose output is kept.
+// keepsOutput reports whether f is one of the failures whose output is kept.
 func (r *Record) keepsOutput(f Finish) bool {
 	return f.ExitCode != 0 && len(r.Failures) < v1alpha1.MaxFailures
 }
 
-// count adds a worker to what is known of those that have finished.
+// count updates the counts for a worker that has finished.
 func (r *Record) count(f Finish) {
 	if r.keepsOutput(f) {
 		r.Failures = append(r.Failures, v1alpha1.Failure{

@@ -15,13 +15,13 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// failer is a test, a benchmark or a property.
+// failer is the common interface of tests, benchmarks and properties.
 type failer interface {
 	Helper()
 	Fatal(...any)
 }
 
-// read reads shards that are as they should be.
+// read reads valid shards.
 func read(t failer, shards map[int]string) *Record {
 	t.Helper()
 	r, err := Read(shards)
@@ -31,7 +31,7 @@ func read(t failer, shards map[int]string) *Record {
 	return r
 }
 
-// written is shards after the changes of a record were written to them.
+// written returns the shards with the changes of a record.
 func written(shards map[int]string, r *Record) map[int]string {
 	after := maps.Clone(shards)
 	if after == nil {
@@ -43,7 +43,7 @@ func written(shards map[int]string, r *Record) map[int]string {
 	return after
 }
 
-// ended is how the worker of a place has ended, in one try.
+// ended returns the result of a worker that had one try.
 func ended(node string, round int, exitCode int32) Finish {
 	return Finish{Place: plan.Place{Node: node, Round: round}, ExitCode: exitCode, Tries: 1}
 }
@@ -80,11 +80,11 @@ s 2026-01-02T13:00:00Z
 	g.Expect(r.Failures).To(Equal([]v1alpha1.Failure{{Node: "a", Round: 31, ExitCode: 137, Output: "no \"room\"\n\x00\uFFFD\u2028é\n"}}))
 }
 
-// A pass tells the record all that it sees, as if it were new.
+// A reconciliation adds everything that it observes, whether it is recorded or not.
 func TestWhatIsRecordedIsNotRecordedAgain(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tell := func(r *Record) {
+	observe := func(r *Record) {
 		r.Start(noon)
 		r.Begin("a")
 		r.Finish(ended("a", 0, 1))
@@ -92,16 +92,16 @@ func TestWhatIsRecordedIsNotRecordedAgain(t *testing.T) {
 		r.Begin("b")
 	}
 	r := read(t, nil)
-	tell(r)
+	observe(r)
 	shards := written(nil, r)
-	g.Expect(shards).To(Equal(map[int]string{0: "s 2026-01-02T12:00:00Z\nb a\nf a 0 1 1\nf b 0 0 1\n"}), "who has finished has begun")
-	tell(r)
+	g.Expect(shards).To(Equal(map[int]string{0: "s 2026-01-02T12:00:00Z\nb a\nf a 0 1 1\nf b 0 0 1\n"}), "a finished worker has begun")
+	observe(r)
 	g.Expect(written(nil, r)).To(Equal(shards))
 	r = read(t, shards)
-	tell(r)
+	observe(r)
 	r.Finish(ended("a", 0, 0))
 	g.Expect(r.Changed()).To(BeEmpty())
-	g.Expect([]int32{r.Succeeded, r.Failed, r.ExitCode}).To(Equal([]int32{1, 1, 1}), "what was first counts")
+	g.Expect([]int32{r.Succeeded, r.Failed, r.ExitCode}).To(Equal([]int32{1, 1, 1}), "the first result counts")
 }
 
 func TestSuspend(t *testing.T) {
@@ -123,7 +123,7 @@ func TestSuspend(t *testing.T) {
 	g.Expect(r.Changed()).To(Equal([]Shard{{Text: "s 2026-01-02T12:00:00Z\ns -\ns 2026-01-02T12:00:00Z\n"}}))
 }
 
-func TestOnlyTheFirstFailuresAreTold(t *testing.T) {
+func TestOnlyTheFirstFailuresAreKept(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	r := read(t, nil)
@@ -162,12 +162,12 @@ func TestShards(t *testing.T) {
 	shards := written(nil, r)
 	g.Expect(len(shards[0])).To(And(BeNumerically("<=", ShardSize), BeNumerically(">", ShardSize-len(line))), "it is full")
 
-	// One line more is another shard. The first is not written again.
+	// One more line creates another shard. The first is not written again.
 	r = read(t, shards)
 	finish(r, 0, inOne+1)
 	g.Expect(r.Changed()).To(Equal([]Shard{{Number: 1, Text: fmt.Sprintf("f node-%08d 0 0 1\n", inOne)}}))
 
-	// If more comes at once than fits, several shards change. A write of only the first of them loses nothing.
+	// If several lines do not fit, several shards change. Nothing is lost if only the first of them is written.
 	r = read(t, map[int]string{0: shards[0][:10*len(line)]})
 	finish(r, 10, 3*inOne)
 	changed := r.Changed()
@@ -178,7 +178,7 @@ func TestShards(t *testing.T) {
 	finish(r, 0, 3*inOne)
 	g.Expect(r.Changed()).To(Equal(changed[1:]))
 
-	// A line that fills the last byte fits. One that is longer goes whole into the next shard.
+	// A line that fills the last byte fits. A longer line goes whole into the next shard.
 	fits := strings.Repeat("x", ShardSize-len(shards[0])-len("b \n"))
 	r = read(t, shards)
 	r.Begin(fits)
@@ -188,7 +188,7 @@ func TestShards(t *testing.T) {
 	g.Expect(r.Changed()).To(Equal([]Shard{{Number: 1, Text: "b " + fits + "x\n"}}))
 }
 
-// The sizes are printed, and may not grow unseen.
+// The sizes are printed, and the limits are close to them, so that the test shows growth.
 func TestSizeOfEntries(t *testing.T) {
 	t.Parallel()
 	const nodes = 5000
@@ -221,7 +221,7 @@ func TestSizeOfEntries(t *testing.T) {
 	}
 }
 
-// How the cleanup ended on a node is recorded once.
+// The end of the cleanup on a node is recorded once.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -235,7 +235,7 @@ func TestClean(t *testing.T) {
 	g.Expect(r.Begun).To(Equal(map[string]bool{"a": true, "b": true}))
 }
 
-// What can be read of a record that is damaged is known, and what is added changes no line of it.
+// Salvage returns the valid part of a damaged record. Entries that are added do not change its lines.
 func TestSalvage(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

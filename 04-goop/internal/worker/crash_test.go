@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// Variables by which a test has the test binary be a worker that kills itself.
+// With these variables the test binary is a worker that kills itself.
 const (
 	crashDirEnv  = "TEST_WORKER_DIR"
-	crashStepEnv = "TEST_WORKER_CRASH" // the name of a step and which time it is to be: "start#2"
+	crashStepEnv = "TEST_WORKER_CRASH" // the name of a step and its occurrence: "start#2"
 	crashListEnv = "TEST_WORKER_STEPS" // a file that the steps are written to
-	crashCodeEnv = "TEST_WORKER_CODE"  // what the command ends with
+	crashCodeEnv = "TEST_WORKER_CODE"  // the exit code of the command
 )
 
 const crashRetries = 2
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// crashingWorker is a worker whose command notes each run in the file runs.
+// crashingWorker runs a worker whose command adds a line to the file runs for each run.
 func crashingWorker(dir string) int {
 	seen := map[string]int{}
 	w := &Worker{
@@ -63,7 +63,7 @@ func crashingWorker(dir string) int {
 	return 0
 }
 
-// runCrashing runs the worker of a folder once, and tells whether it ended by itself.
+// runCrashing runs the worker of a directory once, and reports whether it ended by itself.
 func runCrashing(t *testing.T, dir, code string, env ...string) (whole bool, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -101,15 +101,15 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// runsOf waits until no command that outlived its worker can still add to the number of runs.
+// runsOf returns the number of runs. It waits until no command that outlived its worker can add to it.
 func runsOf(t *testing.T, dir string) int {
 	t.Helper()
-	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // nobody tells when a process without a parent has ended
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the end of an orphaned process cannot be awaited
 	return strings.Count(readFile(t, filepath.Join(dir, "runs")), "run")
 }
 
-// Wherever a worker is killed, the next one goes on: with no more runs than there are tries, with none once there is a
-// record, and to a record of all that happened.
+// Whenever a worker is killed, the next one continues: with no more runs than tries, without a run once there is a
+// record, and to a complete record.
 func TestCrashAtEveryStep(t *testing.T) {
 	for _, code := range []string{"0", "7"} {
 		t.Run("the command ends with "+code, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// stepsOf is what a worker does that nobody kills.
+// stepsOf returns the steps of a worker that is not killed.
 func stepsOf(t *testing.T, code string) []string {
 	t.Helper()
 	dir := crashDir(t)
@@ -144,7 +144,7 @@ func crashAt(t *testing.T, code, step string) {
 	if whole, _ := runCrashing(t, dir, code, crashStepEnv+"="+step); whole {
 		t.Fatal("the worker was not killed")
 	}
-	// The kubelet starts the container again, and it is killed at the same step again, if it comes there.
+	// The kubelet restarts the container, and the worker is killed at the same step again, if it gets there.
 	recorded := readFile(t, filepath.Join(dir, "goop", recordFile)) != ""
 	before := runsOf(t, dir)
 	runCrashing(t, dir, code, crashStepEnv+"="+step)
@@ -158,10 +158,10 @@ func crashAt(t *testing.T, code, step string) {
 	if recorded && runs != before {
 		t.Errorf("there was a record after %d runs, and then there were %d", before, runs)
 	}
-	kept, told := readFile(t, filepath.Join(dir, "goop", recordFile)), readFile(t, filepath.Join(dir, "message"))
-	record, err := ParseRecord(told)
-	if err != nil || kept != told {
-		t.Fatalf("the record is %q, the message %q, error %v", kept, told, err)
+	kept, reported := readFile(t, filepath.Join(dir, "goop", recordFile)), readFile(t, filepath.Join(dir, "message"))
+	record, err := ParseRecord(reported)
+	if err != nil || kept != reported {
+		t.Fatalf("the record is %q, the message %q, error %v", kept, reported, err)
 	}
 	if int(record.Tries) < runs || int(record.Tries) > 1+crashRetries {
 		t.Errorf("the record counts %d tries, there were %d runs", record.Tries, runs)
@@ -170,11 +170,11 @@ func crashAt(t *testing.T, code, step string) {
 		t.Errorf("the record is %+v, the command ends with %s", record, code)
 	}
 	if strings.Contains(step, "record: sync") && !recorded {
-		t.Error("a record that was put in place was not found")
+		t.Error("a record that was saved was not found")
 	}
 }
 
-// A container that is killed in each of its tries does not try for ever.
+// A container that is killed in each of its tries does not run the command without end.
 func TestKilledInEachTry(t *testing.T) {
 	dir := crashDir(t)
 	for range 1 + crashRetries {

@@ -1,3 +1,3 @@
-// Package worker is what runs in the pods of a Goop: a command, tried again if it fails, with a record of how it
-// ended. It is copied into every pod, so it uses nothing but the standard library.
+// Package worker runs the command of a Goop in a pod, retries it if it fails, and leaves a record of how it ended. The
+// program is copied into every pod, so it uses only the standard library.
 package worker

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Install copies the running program to a path, for a container of another image to run it. It may be called again
-// while the copy runs: the copy is replaced, not written over.
+// Install copies the running program to a path, where a container of another image runs it. It may be called again while
+// the copy runs: it replaces the file and does not write into it.
 func Install(path string) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -73,7 +73,7 @@ func TestRecordOfAnyOutput(t *testing.T) {
 	}
 }
 
-func TestParseRecordRefusesWhatIsNone(t *testing.T) {
+func TestParseRecordRejectsOtherMessages(t *testing.T) {
 	for message, want := range map[string]string{
 		"":                                     "unexpected end of JSON",
 		"Killed":                               "invalid character",
@@ -104,7 +104,7 @@ func TestParseRecordOfACutMessage(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", whole[:cut], err)
 		}
-		// A character of which a part is missing may be read as a replacement.
+		// A character of which a part is missing may be read as U+FFFD.
 		read := strings.TrimRight(got.Output, string(utf8.RuneError))
 		if got.ExitCode != 3 || got.Tries != 2 || !strings.HasPrefix(output, read) || len(read) < cut-begins-15 {
 			t.Errorf("%s was read as %+v", whole[:cut], got)

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Files of the folder. The count of tries is written before each of them, so that a container that is killed again and
-// again does not try for ever.
+// The files of the directory. The count of tries is written before each try, so that a container that is killed again and
+// again does not run the command without end.
 const (
 	recordFile = "record"
 	triesFile  = "tries"
 )
 
-// state is what outlives the container.
+// state is the part of a worker that survives a restart of the container.
 type state struct {
 	dir string
 	at  func(step string)
@@ -47,7 +47,7 @@ func (s state) save(record Record) error {
 	return s.write(recordFile, text)
 }
 
-// tries is how many tries were begun.
+// tries returns how many tries have begun.
 func (s state) tries() (int, error) {
 	path := filepath.Join(s.dir, triesFile)
 	text, err := os.ReadFile(path)
@@ -68,7 +68,7 @@ func (s state) count(tries int) error {
 	return s.write(triesFile, []byte(strconv.Itoa(tries)+"\n"))
 }
 
-// write replaces a file as a whole, and returns when it would outlive a crash of the machine.
+// write replaces a file atomically. When it returns, the file survives a crash of the machine.
 func (s state) write(name string, content []byte) error {
 	s.at(name + ": write")
 	path := filepath.Join(s.dir, name)

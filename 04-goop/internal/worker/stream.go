@@ -1,18 +1,21 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 const (
-	// quiet is how long a pipe that another process still holds has to be silent until it is given up.
-	quiet = 500 * time.Millisecond
+	// patience is how long a pipe is read after the end of the command if another process still has it open, however often
+	// that process writes.
+	patience = 500 * time.Millisecond
 
-	// maxRest is more than a pipe can hold: what comes after it was written when the command was over.
+	// maxRest is more than a pipe can hold: everything after it was written after the end of the command.
 	maxRest = 1 << 20
 )
 
@@ -22,9 +25,10 @@ type stream struct {
 	out         io.Writer
 	tail        *tail
 
-	mu    sync.Mutex
-	ended bool
-	done  chan struct{}
+	// broken is set when the output can no longer be written.
+	broken bool
+	ended  atomic.Bool
+	done   chan struct{}
 }
 
 func (w *Worker) stream(out io.Writer, output *tail) (*stream, error) {
@@ -37,50 +41,64 @@ func (w *Worker) stream(out io.Writer, output *tail) (*stream, error) {
 	return s, nil
 }
 
-// copy passes on what it reads. If nobody takes it any longer, the command is not to notice: it is read all the same.
+// copy forwards what it reads. It continues to read after a write error, so that the command is not affected.
 func (s *stream) copy() {
 	defer close(s.done)
 	buffer := make([]byte, 32<<10)
-	broken := false
 	for rest := 0; rest < maxRest; {
-		ended := s.prepare()
 		n, err := s.read.Read(buffer)
-		s.tail.add(buffer[:n])
-		if !broken && n > 0 {
-			_, failed := s.out.Write(buffer[:n])
-			broken = failed != nil
-		}
-		if err != nil {
+		s.forward(buffer[:n])
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			s.drain(buffer)
 			return
-		}
-		if ended {
+		case err != nil:
+			return
+		case s.ended.Load():
 			rest += n
 		}
 	}
 }
 
-// prepare tells whether the command is over. If so, the next read waits for a while only.
-func (s *stream) prepare() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		_ = s.read.SetReadDeadline(time.Now().Add(quiet)) //nolint:forbidigo // a deadline of the operating system
+// drain forwards what is in the pipe without waiting for more: the reader of the output may have been slower than the
+// deadline.
+func (s *stream) drain(buffer []byte) {
+	_ = s.read.SetReadDeadline(time.Time{})
+	raw, err := s.read.SyscallConn()
+	if err != nil {
+		return
 	}
-	return s.ended
+	for range maxRest / len(buffer) {
+		n := 0
+		failed := raw.Read(func(fd uintptr) bool {
+			n, err = syscall.Read(int(fd), buffer)
+			return true
+		})
+		if failed != nil || err != nil || n == 0 {
+			return
+		}
+		s.forward(buffer[:n])
+	}
 }
 
-// finish reads what is left when the command is over. A process that left the command's group and holds the pipe does
-// not keep it from ending.
+func (s *stream) forward(output []byte) {
+	s.tail.add(output)
+	if !s.broken && len(output) > 0 {
+		_, err := s.out.Write(output)
+		s.broken = err != nil
+	}
+}
+
+// finish reads the rest after the end of the command. A process outside the command's group may still have the pipe open,
+// so the time for that is limited.
 func (s *stream) finish() {
 	_ = s.write.Close()
-	s.mu.Lock()
-	s.ended = true
-	_ = s.read.SetReadDeadline(time.Now().Add(quiet)) //nolint:forbidigo // a deadline of the operating system
-	s.mu.Unlock()
+	s.ended.Store(true)
+	_ = s.read.SetReadDeadline(time.Now().Add(patience)) //nolint:forbidigo // a deadline of the operating system
 	<-s.done
 }
 
-// close gives both ends back, also those of a command that was not started.
+// close closes both ends, including those of a command that was not started.
 func (s *stream) close() {
 	_ = s.write.Close()
 	_ = s.read.Close()

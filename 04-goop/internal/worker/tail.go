@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// tail keeps the end of what is written to it, by several at the same time.
+// tail keeps the end of what several writers write to it concurrently.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -22,7 +22,7 @@ func (t *tail) add(p []byte) {
 	}
 }
 
-// String is what was kept, as valid UTF-8. A character whose beginning was cut off is left out.
+// String returns what was kept, as valid UTF-8, without a character whose beginning was cut off.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

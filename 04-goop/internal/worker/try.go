@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// Exit codes of a try whose program was not even started, as shells have them.
+// The exit codes of shells for a program that could not be started.
 const (
 	codeNotExecutable = 126
 	codeNotFound      = 127
 )
 
-// defaultPath is where programs are looked for in an image that does not say.
+// defaultPath is the PATH for images that do not set one.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // end is how a try ended.
 type end struct {
 	code   int32
 	output string
-	// hopeless tries are not repeated: there is no such program, and there will be none.
+	// hopeless means that a retry would fail in the same way, because the program does not exist or cannot be executed.
 	hopeless bool
 }
 
-// try runs the command once, and ends what it leaves of its process group. The error is *Stopped if a signal came
-// first; any other means that it could not be tried for want of pipes.
+// try runs the command once, and then kills the rest of its process group. The error is *Stopped if a signal came first.
+// Any other error means that no pipes could be created.
 func (w *Worker) try() (end, error) {
 	output := &tail{}
 	stdout, err := w.stream(w.Stdout, output)
@@ -43,6 +43,7 @@ func (w *Worker) try() (end, error) {
 	defer stderr.close()
 
 	w.step("start")
+	w.dropOthers()
 	pid, err := start(w.Command, stdout.write, stderr.write)
 	if err != nil {
 		w.say("%v", err)
@@ -50,8 +51,8 @@ func (w *Worker) try() (end, error) {
 	}
 	w.step("started")
 	status, stopped := w.await(pid)
-	// What the command left in the background is not its work: it would be in the way of the next try, and the
-	// container's end would take it anyway.
+	// Background processes of the command would disturb the next try. They would be killed at the end of the container
+	// anyway.
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	stdout.finish()
 	stderr.finish()
@@ -66,16 +67,27 @@ func (w *Worker) try() (end, error) {
 	return end{code: code, output: output.String()}, nil
 }
 
-// start starts a program as the leader of a process group of its own.
+// dropOthers drops the signals that arrived while no command was running.
+func (w *Worker) dropOthers() {
+	for {
+		select {
+		case <-w.Others:
+		default:
+			return
+		}
+	}
+}
+
+// start starts a program as the leader of its own process group.
 func start(argv []string, stdout, stderr *os.File) (pid int, err error) {
 	if _, set := os.LookupEnv("PATH"); !set {
 		if err := os.Setenv("PATH", defaultPath); err != nil {
 			return 0, err
 		}
 	}
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it is ended by signals, and as a group
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // signals end the whole process group
 	if errors.Is(cmd.Err, exec.ErrDot) {
-		cmd.Err = nil // a PATH with the working directory in it is the image's own choice
+		cmd.Err = nil // the image may have a PATH with the working directory
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -83,7 +95,7 @@ func start(argv []string, stdout, stderr *os.File) (pid int, err error) {
 		return 0, err
 	}
 	pid = cmd.Process.Pid
-	// It is waited for by its number.
+	// reap waits for the process by its number.
 	return pid, cmd.Process.Release()
 }
 
@@ -98,15 +110,21 @@ func isHopeless(err error) bool {
 	return codeOf(err) == codeNotFound || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOEXEC)
 }
 
-// await waits for the end of the command, and passes signals on to its group. The first one of them is the error.
+// await waits for the end of the command, and forwards signals to its process group. The error is the first signal that
+// ended the work.
 func (w *Worker) await(pid int) (syscall.WaitStatus, error) {
 	ended := make(chan syscall.WaitStatus, 1)
 	go func() { ended <- reap(pid) }()
 	var stopped error
 	var kill <-chan time.Time
+	passedOn := map[syscall.Signal]bool{}
 	for {
 		select {
 		case status := <-ended:
+			// The image may use this signal to stop its containers.
+			if stopped == nil && status.Signaled() && passedOn[status.Signal()] {
+				stopped = &Stopped{status.Signal()}
+			}
 			return status, stopped
 		case received := <-w.Signals:
 			number := asSyscall(received)
@@ -117,14 +135,18 @@ func (w *Worker) await(pid int) (syscall.WaitStatus, error) {
 				kill = timer.C
 			}
 			_ = syscall.Kill(-pid, number)
+		case received := <-w.Others:
+			number := asSyscall(received)
+			passedOn[number] = true
+			_ = syscall.Kill(-pid, number)
 		case <-kill:
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		}
 	}
 }
 
-// reap waits for a child. Process 1 is given every process that lost its parent: it has to wait for those too, or
-// they fill the container's table of processes for as long as the command runs.
+// reap waits for a child process. Process 1 becomes the parent of all orphaned processes, and has to wait for those too:
+// otherwise they fill the container's process table while the command runs.
 func reap(child int) syscall.WaitStatus {
 	which := child
 	if os.Getpid() == 1 {

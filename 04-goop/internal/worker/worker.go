@@ -9,55 +9,61 @@ import (
 	"time"
 )
 
-// Where a worker keeps its state and reports its record, as the operator lays out its pods.
+// The paths of a worker's state and of its termination message, as in the pods that the operator creates.
 const (
 	DefaultDir         = "/goop"
 	DefaultTermination = "/dev/termination-log"
 )
 
 const (
-	// DefaultPause is the pause before the second try; each further one is longer by as much, up to maxPause.
+	// DefaultPause is the pause before the second try. Each further pause is longer by the same time, up to maxPause.
 	DefaultPause = time.Second
 
 	maxPause = 10 * time.Second
 
-	// DefaultGrace is how long a command that was told to end may take: less than the ten seconds of its pod.
+	// saveAttempts is how often the worker tries to save the record: for about a minute with the default pause.
+	saveAttempts = 11
+
+	// DefaultGrace is how long a command may take to end after a signal: less than the ten seconds of its pod.
 	DefaultGrace = 8 * time.Second
 )
 
-// Worker runs a command until it has ended with 0, or has been tried often enough.
+// Worker runs a command until it has ended with 0, or until no tries are left.
 type Worker struct {
 	// Command is the program and its arguments.
 	Command []string
-	// Retries is how often the command is tried again.
+	// Retries is how often the command is retried.
 	Retries int
-	// Dir is a folder that outlives the container, not the pod.
+	// Dir is a directory that exists as long as the pod, so that it survives a restart of the container.
 	Dir string
-	// Termination is the file that the kubelet reads when the container has ended.
+	// Termination is the file that the kubelet reads when the container has terminated.
 	Termination string
 	// Pause is the pause before the second try.
 	Pause time.Duration
-	// Grace is how long the command may take to end when a signal told it to. After that it is killed.
+	// Grace is how long the command may take to end after a signal. Then it is killed.
 	Grace time.Duration
-	// Stdout and Stderr take what the command writes, as it is; Stderr also what the worker itself has to say. When
-	// one of them is gone, the command does not notice.
+	// Stdout and Stderr receive the command's output unchanged. Stderr also receives the messages of the worker. The
+	// command continues if one of them is closed.
 	Stdout, Stderr io.Writer
-	// Signals are those sent to the worker. Each is passed on to the command and ends the work: there are no
-	// further tries, and no record.
+	// Signals are received signals that request the end of the worker. Each is forwarded to the command and ends the work:
+	// there are no further tries, and no record.
 	Signals <-chan os.Signal
+	// Others are received signals that are meant for the command. Each is forwarded to it, and the work continues. If the
+	// command terminates by the signal, the work ends as after one of Signals.
+	Others <-chan os.Signal
 
 	// at is called at each step, so that a test can end the process there.
 	at func(step string)
 }
 
-// Stopped says that a signal ended the work before it was over.
+// Stopped means that a signal ended the work before it was finished.
 type Stopped struct{ Signal syscall.Signal }
 
 func (s *Stopped) Error() string { return fmt.Sprintf("ended by the signal %q", s.Signal) }
 
-// Run does the work and leaves the record of it, or repeats the record that is there already. Without an error there
-// is a record; *Stopped is the error if a signal came first. Any other error means that the folder or the file cannot
-// be used: the command is not run then, as nobody would know of it.
+// Run does the work and writes its record, or repeats an existing record. If it returns no error, there is a record. The
+// error is *Stopped if a signal came first. Any other error means that the directory or the file cannot be used: then the
+// command is not run, because its result could not be reported.
 func (w *Worker) Run() error {
 	w.step("begin")
 	state := state{dir: w.Dir, at: w.step}
@@ -66,19 +72,17 @@ func (w *Worker) Run() error {
 	case err != nil:
 		return err
 	case found:
-		w.say("this work is done, and is not done again: %s; the end of its output was:\n%s", describe(record), record.Output)
+		w.say("this worker has finished, and does not run again: %s; the end of its output was:\n%s", describe(record), record.Output)
 	default:
 		if record, err = w.work(state); err != nil {
 			return err
 		}
-		if err := state.save(record); err != nil {
-			return err
-		}
+		w.save(state, record)
 	}
 	return w.report(record)
 }
 
-// work tries until there is a record.
+// work runs the command until there is a record.
 func (w *Worker) work(state state) (Record, error) {
 	tries, err := state.tries()
 	if err != nil {
@@ -87,7 +91,7 @@ func (w *Worker) work(state state) (Record, error) {
 	limit := 1 + w.Retries
 	for {
 		if tries >= limit {
-			// The last try was counted and never got to a record.
+			// The last try was counted, but the container was killed before there was a record.
 			text := fmt.Sprintf("goop-worker: the container was ended during try %d of %d\n", tries, limit)
 			return Record{ExitCode: codeOfSignal(syscall.SIGKILL), Tries: int32(tries), Output: text}, nil
 		}
@@ -111,12 +115,31 @@ func (w *Worker) work(state state) (Record, error) {
 	}
 }
 
-// pauseAfter grows with the number of tries.
+// save saves the record, and retries if that fails, because the disk of a node may be full for a moment. The work must
+// not run again because of that, so the record is reported even if it cannot be saved.
+func (w *Worker) save(state state, record Record) {
+	for attempt := 1; ; attempt++ {
+		err := state.save(record)
+		if err == nil {
+			return
+		}
+		if attempt == saveAttempts {
+			w.say("the record is reported, and not saved: %v", err)
+			return
+		}
+		if w.wait(pauseAfter(attempt, w.Pause)) != nil {
+			// The pod is terminating. The kubelet still reads the termination message.
+			return
+		}
+	}
+}
+
+// pauseAfter returns a pause that grows with the number of tries.
 func pauseAfter(tries int, first time.Duration) time.Duration {
 	return min(time.Duration(tries)*first, maxPause)
 }
 
-// wait pauses, unless a signal ends it.
+// wait pauses until the time is over or a signal arrives.
 func (w *Worker) wait(pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -128,7 +151,7 @@ func (w *Worker) wait(pause time.Duration) error {
 	}
 }
 
-// report puts the record where the kubelet finds it. It is a file that is mounted, so it cannot be replaced.
+// report writes the record to the termination message. The file is a mount, so it cannot be replaced by a rename.
 func (w *Worker) report(record Record) error {
 	text, err := encode(record)
 	if err != nil {
@@ -147,7 +170,7 @@ func (w *Worker) report(record Record) error {
 	return nil
 }
 
-// say tells those who read the log. That nobody does is no error.
+// say writes a message to the log. A write error is ignored, because the work does not depend on it.
 func (w *Worker) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(w.Stderr, "goop-worker: "+format+"\n", args...)
 }

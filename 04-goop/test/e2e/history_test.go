@@ -15,26 +15,26 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// history is what the API server told of the pods of a namespace's Goops, in its own order.
+// history has the events of the pods of a namespace's Goops, in the API server's order.
 type history struct {
 	mu sync.Mutex
-	// begun are the pods whose work has been seen to run, or to have run.
+	// begun are the pods whose work is or was observed to run.
 	begun map[types.UID]worked
 }
 
-// worked is what a pod was for, and the last that it told.
+// worked is the role of a pod, and its last state.
 type worked struct {
 	goop, role, node, round string
 	message                 string
 }
 
-// watch begins a history.
-func (w *world) watch() *history {
+// watch starts a history.
+func (w *testEnv) watch() *history {
 	GinkgoHelper()
 	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Client.Scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	watcher, err := c.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	h := &history{begun: map[types.UID]worked{}}
 	// It ends with the context of the spec.
 	go func() {
@@ -54,17 +54,17 @@ func (h *history) add(pod *corev1.Pod) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	told := worked{
+	last := worked{
 		goop: pod.Labels[v1alpha1.LabelGoop], role: pod.Labels[v1alpha1.LabelRole],
 		node: pod.Spec.NodeName, round: pod.Labels[v1alpha1.LabelRound],
 	}
 	if work.State.Terminated != nil {
-		told.message = work.State.Terminated.Message
+		last.message = work.State.Terminated.Message
 	}
-	h.begun[pod.UID] = told
+	h.begun[pod.UID] = last
 }
 
-// of are the pods of a Goop, for its work or its cleanup, that have begun: how many there were for each "node/round".
+// of returns how many pods of a Goop have begun, for its work or its cleanup, by "node/round".
 func (h *history) of(goop *v1alpha1.Goop, role string) map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,7 +77,7 @@ func (h *history) of(goop *v1alpha1.Goop, role string) map[string]int {
 	return counts
 }
 
-// messages are what the pods of a Goop's cleanup left as their record.
+// messages returns the records of the pods of a Goop's cleanup.
 func (h *history) messages(goop *v1alpha1.Goop) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,12 +90,12 @@ func (h *history) messages(goop *v1alpha1.Goop) []string {
 	return all
 }
 
-// cleaned waits until a Goop's cleanup is known to have begun on so many nodes, each once, and returns these. What the
-// history is told may come later than what the Goop tells.
-func (w *world) cleaned(h *history, goop *v1alpha1.Goop, nodes int) []string {
+// cleaned waits until the history has the start of a Goop's cleanup on a number of nodes, once on each, and returns these
+// nodes. Events of pods may arrive later than those of the Goop.
+func (w *testEnv) cleaned(h *history, goop *v1alpha1.Goop, nodes int) []string {
 	GinkgoHelper()
 	var names []string
-	w.Eventually(w.ctx, func(g Gomega) {
+	Eventually(w.ctx, func(g Gomega) {
 		counts := h.of(goop, v1alpha1.RoleCleanup)
 		g.Expect(counts).To(And(HaveLen(nodes), HaveEach(1)))
 		names = nil
@@ -106,11 +106,11 @@ func (w *world) cleaned(h *history, goop *v1alpha1.Goop, nodes int) []string {
 	return names
 }
 
-// expectOnce asserts that each worker of a Goop that is recorded has begun in one pod, and in no other.
-func (w *world) expectOnce(h *history, goop *v1alpha1.Goop) {
+// expectOnce asserts that each recorded worker of a Goop has begun in exactly one pod.
+func (w *testEnv) expectOnce(h *history, goop *v1alpha1.Goop) {
 	GinkgoHelper()
 	finished := len(w.recorded(goop).Finished)
-	w.Eventually(w.ctx, func() map[string]int { return h.of(goop, v1alpha1.RoleWork) }).
+	Eventually(w.ctx, func() map[string]int { return h.of(goop, v1alpha1.RoleWork) }).
 		WithTimeout(expect.Soon).WithPolling(expect.Interval).Should(HaveLen(finished))
-	w.Expect(h.of(goop, v1alpha1.RoleWork)).To(HaveEach(1))
+	Expect(h.of(goop, v1alpha1.RoleWork)).To(HaveEach(1))
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,40 +18,40 @@ const hostFlag = "--allow-host-access"
 
 var readsHost = []string{"cat", "/host/etc/hostname"}
 
-func init() { plays(readsHost, endsWith(0, "NODE\n")) }
+func init() { simulates(readsHost, endsWith(0, "NODE\n")) }
 
-var _ = env.SideBySide("Host access", atOnce,
-	spec("is refused, with a condition that names the flag, and nothing is made", func(w *world) {
+var _ = Describe("Host access", func() {
+	spec("is rejected, with a condition that names the flag, and nothing is created", func(w *testEnv) {
 		for name, host := range map[string]v1alpha1.HostAccess{
 			"root-ro": {Root: v1alpha1.HostRootReadOnly}, "root-rw": {Root: v1alpha1.HostRootReadWrite}, "pid": {PID: true}, "network": {Network: true},
 		} {
 			goop := w.create(name, v1alpha1.GoopSpec{Cmd: readsHost, Host: &host, CleanupCmd: cleans})
-			w.Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonHostAccessRefused).Message).
+			Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonHostAccessNotAllowed).Message).
 				To(ContainSubstring(hostFlag), name)
-			w.told(goop, "Warning", v1alpha1.ReasonHostAccessRefused)
+			w.hasEvent(goop, "Warning", v1alpha1.ReasonHostAccessNotAllowed)
 		}
 		w.leaves(only("root-ro"), only("root-rw"), only("pid"), only("network"))
-	}),
-	spec("is not what a Goop asks for that says None", func(w *world) {
+	})
+	spec("is not requested by a Goop with None", func(w *testEnv) {
 		goop := w.create("none", v1alpha1.GoopSpec{Cmd: greets, Host: &v1alpha1.HostAccess{Root: v1alpha1.HostRootNone}})
 		w.complete(goop, len(w.nodes()))
 		for _, pod := range w.pods(goop) {
 			for _, volume := range pod.Spec.Volumes {
-				w.Expect(volume.HostPath).To(BeNil())
+				Expect(volume.HostPath).To(BeNil())
 			}
 		}
-	}),
-)
+	})
+})
 
 var _ = Describe("Host access", func() {
-	It("is given with the flag: the node's /host/etc/hostname is read, and cannot be written", func(ctx SpecContext) {
+	It("is permitted with the flag: the node's /host/etc/hostname can be read, and not be written", Serial, func(ctx SpecContext) {
 		withArgs(ctx, hostFlag)
-		w := alone(ctx)
+		w := newTestEnv(ctx)
 		nodes := w.nodes()
-		refused := does(`test -r /host/etc/hostname && ! touch /host/etc/goop-was-here 2>/dev/null`, endsWith(0, ""))
+		cannotWrite := does(`test -r /host/etc/hostname && ! touch /host/etc/goop-was-here 2>/dev/null`, endsWith(0, ""))
 		host := &v1alpha1.HostAccess{Root: v1alpha1.HostRootReadOnly}
 		reads := w.create("reads", v1alpha1.GoopSpec{Cmd: readsHost, Host: host})
-		writes := w.create("writes", v1alpha1.GoopSpec{Cmd: refused, Host: host})
+		writes := w.create("writes", v1alpha1.GoopSpec{Cmd: cannotWrite, Host: host})
 		all := w.create("all", v1alpha1.GoopSpec{Cmd: greets, Host: &v1alpha1.HostAccess{Root: v1alpha1.HostRootReadWrite, PID: true, Network: true}})
 		for _, goop := range []*v1alpha1.Goop{reads, writes, all} {
 			w.complete(goop, len(nodes))
@@ -65,7 +66,7 @@ var _ = Describe("Host access", func() {
 				Expect(outputs).To(HaveKeyWithValue(node+"/0", node+"\n"))
 			}
 		}
-		// The sample asks for it too.
+		// The sample requests it too.
 		sample := read("../../config/samples/v1alpha1_goop_host.yaml")[0]
 		sample.Namespace = w.namespace
 		Expect(env.Client.Create(ctx, sample)).To(Succeed())
@@ -73,13 +74,13 @@ var _ = Describe("Host access", func() {
 	})
 })
 
-// withArgs has the operator run with more arguments until the spec ends.
+// withArgs runs the operator with more arguments until the spec ends.
 func withArgs(ctx context.Context, args ...string) {
 	GinkgoHelper()
 	if !env.Cluster.RunsContainers() {
 		Expect(env.Operator.Stop(ctx)).To(Succeed())
 		process, err := operator.Run(ctx, GinkgoWriter, operator.Options{
-			Cluster: env.Cluster, StageDir: env.Stage.Dir, Images: env.Images, Args: args,
+			Cluster: env.Cluster, StageDir: env.Stage.Dir, Images: env.Images, Args: slices.Concat(env.Stage.OperatorArgs, args),
 			Log: filepath.Join(env.Artifacts, "operator-with-arguments.log"),
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -89,9 +90,8 @@ func withArgs(ctx context.Context, args ...string) {
 		})
 		return
 	}
-	objects, err := deploy.Render(env.Stage.Dir, "", env.Images)
+	objects, err := env.Render(env.Images, args...)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(operator.AddArgs(objects, args...)).To(Succeed())
 	Expect(deploy.Deploy(ctx, GinkgoWriter, env.Config, objects)).To(Succeed())
 	DeferCleanup(redeploy)
 }
@@ -99,7 +99,7 @@ func withArgs(ctx context.Context, args ...string) {
 // redeploy deploys the operator as the suite did.
 func redeploy(ctx SpecContext) {
 	GinkgoHelper()
-	objects, err := deploy.Render(env.Stage.Dir, "", env.Images)
+	objects, err := env.Render(env.Images)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(deploy.Deploy(ctx, GinkgoWriter, env.Config, objects)).To(Succeed())
 }

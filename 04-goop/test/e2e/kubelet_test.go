@@ -19,51 +19,39 @@ import (
 	"example.com/workbook/shared/cluster"
 )
 
-// Where no containers run, a small kubelet plays the workers. What one does is told by its command: each command of
-// these specs that is to be played has its deed.
+// On the embedded cluster, a small kubelet simulates the workers. The behaviour of a worker depends on its command: each
+// simulated command of these specs has a behaviour.
 
-// deed is what becomes of a worker that has run for a time: its record, or nil if it runs on. The output may name
-// NODE and ROUND.
-type deed func(pod *corev1.Pod, ran time.Duration) *worker.Record
+// behaviour returns the record of a worker that runs, or nil if it continues to run. The output may contain NODE and
+// ROUND, which are replaced.
+type behaviour func(pod *corev1.Pod) *worker.Record
 
-// deeds are those of commands.
-var deeds sync.Map
+// behaviours are the behaviours of commands.
+var behaviours sync.Map
 
-// does is a command: in a container the script, elsewhere the deed.
-func does(script string, play deed) []string {
+// does returns a command that runs the script in a container, and is simulated elsewhere.
+func does(script string, act behaviour) []string {
 	cmd := sh(script)
-	plays(cmd, play)
+	simulates(cmd, act)
 	return cmd
 }
 
-// plays gives a command its deed. The command may have one: of all specs the commands are played together, and one that
-// another spec relies on stays.
-func plays(cmd []string, play deed) { deeds.LoadOrStore(strings.Join(cmd, "\x00"), play) }
+// simulates sets the behaviour of a command, unless another spec has set one.
+func simulates(cmd []string, act behaviour) { behaviours.LoadOrStore(strings.Join(cmd, "\x00"), act) }
 
-// sh is a command for sh.
+// sh returns a command for sh.
 func sh(script string) []string { return []string{"sh", "-c", script} }
 
-// endsWith is the deed of a command that ends at once. One that does not end with 0 has been tried as often as could
-// be.
-func endsWith(code int32, output string) deed {
-	return func(pod *corev1.Pod, _ time.Duration) *worker.Record {
+// endsWith is the behaviour of a command that ends at once. If it does not end with 0, all its tries have failed.
+func endsWith(code int32, output string) behaviour {
+	return func(pod *corev1.Pod) *worker.Record {
 		return recordOf(pod, code, output)
 	}
 }
 
-// endsAfter is the deed of a command that succeeds after a time.
-func endsAfter(limit time.Duration) deed {
-	return func(pod *corev1.Pod, ran time.Duration) *worker.Record {
-		if ran < limit {
-			return nil
-		}
-		return recordOf(pod, 0, "")
-	}
-}
-
-// onlyOn is the deed of a command that succeeds on the node that a variable names, and runs on elsewhere.
-func onlyOn(name string) deed {
-	return func(pod *corev1.Pod, _ time.Duration) *worker.Record {
+// onlyOn is the behaviour of a command that succeeds on the node in a variable, and continues to run elsewhere.
+func onlyOn(name string) behaviour {
+	return func(pod *corev1.Pod) *worker.Record {
 		if pod.Spec.NodeName != variable(pod, name) {
 			return nil
 		}
@@ -71,9 +59,9 @@ func onlyOn(name string) deed {
 	}
 }
 
-func never(*corev1.Pod, time.Duration) *worker.Record { return nil }
+func never(*corev1.Pod) *worker.Record { return nil }
 
-// recordOf is that of a worker which has been tried once, or as often as could be if it has failed.
+// recordOf is the record of a worker after one try, or after all tries if it has failed.
 func recordOf(pod *corev1.Pod, code int32, output string) *worker.Record {
 	tries := int32(1)
 	if code != 0 {
@@ -92,39 +80,48 @@ var (
 	greets  = does(`echo "hello from $NODE_NAME, round $GOOP_ROUND"`, endsWith(0, "hello from NODE, round ROUND\n"))
 	fails   = does("echo no luck >&2; exit 3", endsWith(3, "no luck\n"))
 	endless = does("sleep 600", never)
-	// onOne fails on the node that the variable BAD names, and runs on elsewhere.
+	// onOne fails on the node in the variable BAD, and continues to run elsewhere.
 	onOne = does(`test "$NODE_NAME" != "$BAD" || { echo "no luck on $NODE_NAME" >&2; exit 7; }; sleep 600`,
-		func(pod *corev1.Pod, _ time.Duration) *worker.Record {
+		func(pod *corev1.Pod) *worker.Record {
 			if pod.Spec.NodeName != variable(pod, "BAD") {
 				return nil
 			}
 			return recordOf(pod, 7, "no luck on NODE\n")
 		})
-	// quickOnOne ends at once on the node that the variable QUICK names, and takes its time elsewhere.
-	quickOnOne = does(`test "$NODE_NAME" = "$QUICK" || sleep 30`, func(pod *corev1.Pod, ran time.Duration) *worker.Record {
-		if pod.Spec.NodeName != variable(pod, "QUICK") && ran < 4*time.Second {
-			return nil
-		}
-		return recordOf(pod, 0, "")
-	})
+	// quickOnOne ends at once on the node in the variable QUICK, and elsewhere when letEnd lets it.
+	quickOnOne = does(`test "$NODE_NAME" = "$QUICK" || `+untilLet, whenLet("QUICK"))
 )
 
-// startKubelet has the kubelet play from the first spec on, until the process ends.
-var _ = BeforeEach(sync.OnceFunc(func() {
+// simulated are the namespaces of the current spec. Each of Ginkgo's processes simulates its own, because it has only the
+// behaviours of its own specs.
+var simulated sync.Map
+
+// simulateIn runs the kubelet in a namespace until the spec ends.
+func simulateIn(namespace string) {
 	if env.Cluster.RunsContainers() {
 		return
 	}
+	startKubelet()
+	simulated.Store(namespace, nil)
+	DeferCleanup(func() { simulated.Delete(namespace) })
+}
+
+// startKubelet runs the kubelet until the process ends.
+var startKubelet = sync.OnceFunc(func() {
 	go func() {
 		for tick := time.Tick(200 * time.Millisecond); ; <-tick {
-			playAll(context.Background()) // no spec's: it is for all of them
+			simulated.Range(func(namespace, _ any) bool {
+				simulateAll(context.Background(), namespace.(string)) // not a spec's context, because it serves all specs
+				return true
+			})
 		}
 	}()
-}))
+})
 
-// playAll brings the pods of all Goops one step further. What fails is tried again with the next look.
-func playAll(ctx context.Context) {
+// simulateAll advances the pods of all Goops of a namespace by one step. Failed updates are retried with the next step.
+func simulateAll(ctx context.Context, namespace string) {
 	var pods corev1.PodList
-	if env.Client.List(ctx, &pods, client.HasLabels{v1alpha1.LabelGoop}) != nil {
+	if env.Client.List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelGoop}) != nil {
 		return
 	}
 	for i := range pods.Items {
@@ -132,7 +129,7 @@ func playAll(ctx context.Context) {
 		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || pod.Annotations[cluster.ManualPodAnnotation] == "" {
 			continue
 		}
-		play, known := deeds.Load(strings.ReplaceAll(strings.Join(argv(pod), "\x00"), "$$", "$"))
+		act, known := behaviours.Load(strings.ReplaceAll(strings.Join(argv(pod), "\x00"), "$$", "$"))
 		if !known {
 			continue
 		}
@@ -143,7 +140,7 @@ func playAll(ctx context.Context) {
 		case work.State.Running == nil:
 			continue
 		default:
-			record := play.(deed)(pod, time.Since(work.State.Running.StartedAt.Time))
+			record := act.(behaviour)(pod)
 			if record == nil {
 				continue
 			}
@@ -153,7 +150,7 @@ func playAll(ctx context.Context) {
 	}
 }
 
-// workOf is the container of a pod in which its worker runs.
+// workOf returns the container of a pod that runs the work.
 func workOf(pod *corev1.Pod) *corev1.Container {
 	i := slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.WorkContainer })
 	if i < 0 {
@@ -162,13 +159,13 @@ func workOf(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.InitContainers[i]
 }
 
-// argv is the command of a pod's worker, with each $ doubled.
+// argv returns the command of a pod's worker, with each $ doubled.
 func argv(pod *corev1.Pod) []string {
 	command := workOf(pod).Command
 	return command[slices.Index(command, "--")+1:]
 }
 
-// variable is a variable that a pod's worker sees.
+// variable returns a variable of a pod's worker.
 func variable(pod *corev1.Pod, name string) string {
 	for _, one := range workOf(pod).Env {
 		if one.Name == name {
@@ -178,7 +175,7 @@ func variable(pod *corev1.Pod, name string) string {
 	return ""
 }
 
-// statusOf is what a pod tells of its worker; nil if it tells nothing.
+// statusOf returns the status of a pod's work container; nil if there is none.
 func statusOf(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.InitContainerStatuses {
 		if pod.Status.InitContainerStatuses[i].Name == v1alpha1.WorkContainer {
@@ -207,7 +204,7 @@ func isWaiting(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
-// setWork sets the status of a pod whose worker is in a state. When that has ended, the pod has only to pause.
+// setWork sets the status of a pod with the state of its work container. After the end of the work, the pod only pauses.
 func setWork(pod *corev1.Pod, state corev1.ContainerState) {
 	status := &pod.Status
 	installed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}

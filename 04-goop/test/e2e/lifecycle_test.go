@@ -14,19 +14,19 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// only is a Goop of which nothing is left but itself.
+// only is the list of objects if only a Goop exists.
 func only(name string) string { return "*v1alpha1.Goop " + name }
 
-var _ = env.SideBySide("A Goop", atOnce,
-	spec("that is suspended before its start makes nothing, and starts when it is resumed", func(w *world) {
+var _ = Describe("A Goop", func() {
+	spec("that is suspended before its start creates nothing, and starts when it is resumed", func(w *testEnv) {
 		goop := w.create("patient", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(2)), Suspend: true})
 		w.suspended(goop, 0)
 		w.leaves(only("patient"))
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = false })
 		w.has(goop, v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonResumed)
 		w.complete(goop, 2)
-	}),
-	spec("that is suspended ends what is not finished, and on resume runs that anew and what is finished not", func(w *world) {
+	})
+	spec("that is suspended ends unfinished workers, and after a resume only unfinished work runs again", func(w *testEnv) {
 		pods := w.watch()
 		nodes := w.nodes()
 		quick := nodes[0]
@@ -38,20 +38,21 @@ var _ = env.SideBySide("A Goop", atOnce,
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
 		w.suspended(goop, 1)
 		w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
-		w.Expect(w.pods(goop)[0].Spec.NodeName).To(Equal(quick), "the finished worker's pod stays, with its log")
-		w.Expect(w.recorded(goop).Finished).To(HaveLen(1))
+		Expect(w.pods(goop)[0].Spec.NodeName).To(Equal(quick), "the finished worker's pod stays, with its log")
+		Expect(w.recorded(goop).Finished).To(HaveLen(1))
 
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = false })
+		w.letEnd(goop)
 		w.complete(goop, len(nodes))
 		for place, times := range pods.of(goop, v1alpha1.RoleWork) {
 			if place == quick+"/0" {
-				w.Expect(times).To(Equal(1), "%s has run again", place)
+				Expect(times).To(Equal(1), "%s has run again", place)
 			} else {
-				w.Expect(times).To(Equal(2), "%s", place)
+				Expect(times).To(Equal(2), "%s", place)
 			}
 		}
-	}),
-	spec("that is not done by its deadline is Failed, its workers end, and what is recorded counts", func(w *world) {
+	})
+	spec("that has not ended by its deadline is Failed, its workers end, and recorded results count", func(w *testEnv) {
 		nodes := w.nodes()
 		quick := nodes[0]
 		goop := w.create("late", v1alpha1.GoopSpec{
@@ -63,39 +64,39 @@ var _ = env.SideBySide("A Goop", atOnce,
 			g.Expect(live.Status.Running).To(BeEquivalentTo(len(nodes) - 1))
 		})
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.ActiveDeadlineSeconds = new(int64(1)) })
-		w.Expect(w.failed(goop, v1alpha1.ReasonDeadlineExceeded)).To(ContainSubstring("activeDeadlineSeconds"))
-		w.Eventually(func() []corev1.Pod { return w.pods(goop) }).WithTimeout(grace).WithPolling(expect.Interval).
+		Expect(w.failed(goop, v1alpha1.ReasonDeadlineExceeded)).To(ContainSubstring("activeDeadlineSeconds"))
+		Eventually(func() []corev1.Pod { return w.pods(goop) }).WithTimeout(grace).WithPolling(expect.Interval).
 			Should(HaveExactElements(HaveField("Spec.NodeName", quick)))
 		until(w, goop, func(g Gomega, live *v1alpha1.Goop) {
 			g.Expect(live.Status.Succeeded).To(BeEquivalentTo(1))
 			g.Expect(live.Status.Running).To(BeZero())
 		})
-	}),
-	spec("leaves only itself when its time after the end is over, with its counts, and does not run again", func(w *world) {
+	})
+	spec("leaves only itself when its TTL has expired, with its counts, and does not run again", func(w *testEnv) {
 		pods := w.watch()
 		goop := w.create("brief", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(3)), TTLSecondsAfterFinished: new(int32(3600))})
 		w.complete(goop, 3)
-		w.Expect(w.pods(goop)).To(HaveLen(3), "with their logs")
+		Expect(w.pods(goop)).To(HaveLen(3), "with their logs")
 		w.expectOnce(pods, goop)
 
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.TTLSecondsAfterFinished = new(int32(0)) })
 		w.leaves(only("brief"))
-		// Not by a change of what may be changed, either.
+		// A change of a mutable field does not start it again either.
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend, spec.TTLSecondsAfterFinished = false, nil })
-		w.Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(ConsistOf(only("brief")))
+		Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(ConsistOf(only("brief")))
 		w.complete(goop, 3)
-		w.Expect(pods.of(goop, v1alpha1.RoleWork)).To(HaveEach(1))
-	}),
-	spec("that is deleted while it runs stops its workers within their grace, and leaves nothing", func(w *world) {
+		Expect(pods.of(goop, v1alpha1.RoleWork)).To(HaveEach(1))
+	})
+	spec("that is deleted while it runs stops its workers within their grace period, and leaves nothing", func(w *testEnv) {
 		nodes := w.nodes()
 		goop := w.create("running", v1alpha1.GoopSpec{Cmd: endless})
 		w.running(goop, len(nodes))
 		w.delete(goop)
 		w.noPods(goop, grace)
 		w.leaves()
-	}),
-	spec("leaves nothing, at whatever moment it is deleted, and without cleanupCmd no finalizer holds it up", func(w *world) {
+	})
+	spec("leaves nothing, whenever it is deleted, and without a cleanupCmd no finalizer keeps it", func(w *testEnv) {
 		w.deletes("new", func(*v1alpha1.Goop) {})
 		w.deletes("made", func(goop *v1alpha1.Goop) { w.all(goop, 2) })
 		w.deletes("suspending", func(goop *v1alpha1.Goop) {
@@ -112,22 +113,22 @@ var _ = env.SideBySide("A Goop", atOnce,
 			w.failed(goop, v1alpha1.ReasonDeadlineExceeded)
 		})
 		w.leaves()
-	}),
-	spec("of one name in another namespace is not touched, and twelve in one namespace do not touch each other", func(w *world) {
+	})
+	spec("of the same name in another namespace is not affected, and twelve in one namespace do not affect each other", func(w *testEnv) {
 		var goops []*v1alpha1.Goop
 		for i := range 12 {
 			goops = append(goops, w.create(fmt.Sprintf("goop-%d", i), v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(1 + i%3))}))
 		}
 		for i, goop := range goops {
 			w.complete(goop, 1+i%3)
-			w.Expect(w.recorded(goop).Finished).To(HaveLen(1 + i%3))
+			Expect(w.recorded(goop).Finished).To(HaveLen(1 + i%3))
 		}
-	}),
-)
+	})
+})
 
 var _ = Describe("The operator", func() {
-	It("is killed in the middle, and no finished worker runs again", func(ctx SpecContext) {
-		w := alone(ctx)
+	It("is killed in the middle, and no finished worker runs again", Serial, func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		pods := w.watch()
 		nodes := w.nodes()
 		var goops []*v1alpha1.Goop
@@ -136,11 +137,12 @@ var _ = Describe("The operator", func() {
 				Cmd: quickOnOne, JobCount: new(int32(2 * len(nodes))), Env: []v1alpha1.EnvVar{{Name: "QUICK", Value: nodes[i%len(nodes)]}},
 			}))
 			if i == 1 {
-				// Two are in full swing, two have only just been asked for.
+				// Two are running, and two have only just been created.
 				until(w, goops[0], func(g Gomega, goop *v1alpha1.Goop) { g.Expect(goop.Status.Succeeded).To(BeNumerically(">=", 2)) })
 			}
 		}
 		Expect(env.Operator.Kill(ctx)).To(Succeed())
+		w.letEnd(goops...)
 		for _, goop := range goops {
 			w.complete(goop, 2*len(nodes))
 			w.expectEven(w.spread(goop), nodes)
@@ -149,7 +151,7 @@ var _ = Describe("The operator", func() {
 		made, err := audit.Read(ctx, env.Cluster, audit.By(env.Operator.User()), audit.Resource("apps", "daemonsets"),
 			audit.Verbs("create"), audit.Answered(201), audit.InNamespace(w.namespace))
 		Expect(err).NotTo(HaveOccurred())
-		// The answer to a request that was under way is no 201: its DaemonSet may be there without one. But none is made twice.
+		// A request that was interrupted has no response with 201, but its DaemonSet may exist. None is created twice.
 		var names []string
 		for _, event := range made {
 			names = append(names, event.ObjectRef.Name)
@@ -158,17 +160,17 @@ var _ = Describe("The operator", func() {
 		Expect(slices.Compact(slices.Clone(names))).To(Equal(names), "%s", audit.Describe(made))
 		Expect(names).NotTo(BeEmpty())
 		for _, goop := range goops {
-			w.Expect(w.daemonSets(goop)).To(HaveLen(2))
+			Expect(w.daemonSets(goop)).To(HaveLen(2))
 		}
 	})
 })
 
-// deletes has a Goop deleted at a moment of its life.
-func (w *world) deletes(name string, live func(*v1alpha1.Goop)) {
+// deletes creates a Goop, brings it into a state, and deletes it.
+func (w *testEnv) deletes(name string, live func(*v1alpha1.Goop)) {
 	GinkgoHelper()
 	goop := w.create(name, v1alpha1.GoopSpec{Cmd: endless, JobCount: new(int32(2))})
-	w.Expect(goop.Finalizers).To(BeEmpty())
+	Expect(goop.Finalizers).To(BeEmpty())
 	live(goop)
-	w.Expect(goop.Finalizers).To(BeEmpty())
+	Expect(goop.Finalizers).To(BeEmpty())
 	w.delete(goop)
 }

@@ -19,38 +19,26 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// These specs change nodes, and run alone.
+// These specs end nodes, so they are Serial.
 
 var (
-	// secondHangs hangs in the second round on the node that the variable LOST names.
+	// secondHangs hangs in the second round on the node in the variable LOST.
 	secondHangs = does(`test "$NODE_NAME" != "$LOST" || test "$GOOP_ROUND" = 0 || sleep 600`,
-		func(pod *corev1.Pod, _ time.Duration) *worker.Record {
+		func(pod *corev1.Pod) *worker.Record {
 			if pod.Spec.NodeName == variable(pod, "LOST") && pod.Labels[v1alpha1.LabelRound] == "1" {
 				return nil
 			}
 			return recordOf(pod, 0, "")
 		})
-	// counts tells how often it has run in its pod.
+	// counts reports how often it has run in its pod.
 	counts = does(`echo run >>/goop/runs; echo "runs: $(wc -l </goop/runs)"`, endsWith(0, "runs: 1\n"))
-	// waits takes longer than a node needs to join.
-	waits = does("sleep 90", endsAfter(15*time.Second))
+	// waits ends when letEnd lets it: after a node has joined.
+	waits = does(untilLet, whenLet(""))
 )
 
-var _ = Describe("A node", func() {
-	It("that is cordoned has its worker, as pods of DaemonSets tolerate it", func(ctx SpecContext) {
-		w := alone(ctx)
-		nodes := w.nodes()
-		w.cordon(nodes[len(nodes)-1], true)
-		DeferCleanup(func(ctx SpecContext) { (&world{Gomega: Default, ctx: ctx}).cordon(nodes[len(nodes)-1], false) })
-		each := w.create("each", v1alpha1.GoopSpec{Cmd: greets})
-		counted := w.create("counted", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(len(nodes)))})
-		w.complete(each, len(nodes))
-		w.complete(counted, len(nodes))
-		w.expectEven(w.spread(counted), nodes)
-	})
-
+var _ = Describe("A node", Serial, func() {
 	It("whose container is restarted after its worker finished does not do the work again", Label(e2e.LabelContainers), func(ctx SpecContext) {
-		w := alone(ctx)
+		w := newTestEnv(ctx)
 		nodes := w.nodes()
 		node := w.expendable()
 		goop := w.create("rebooted", v1alpha1.GoopSpec{Cmd: counts})
@@ -58,33 +46,33 @@ var _ = Describe("A node", func() {
 		w.complete(goop, len(nodes))
 		pod := w.podOn(goop, node)
 		before := w.recorded(goop).Finished
-		w.Expect(w.log(pod)).To(Equal("runs: 1\n"))
+		Expect(w.log(pod)).To(Equal("runs: 1\n"))
 		other := w.plainPodOn(plain, node)
-		w.Expect(w.log(other)).To(Equal("runs: 1\n"))
+		Expect(w.log(other)).To(Equal("runs: 1\n"))
 
 		restarted := time.Now()
 		Expect(cluster.RestartNode(ctx, env.Cluster, node)).To(Succeed())
 		w.startedAgain(pod, restarted)
 		w.startedAgain(other, restarted)
 		w.ready(node)
-		w.Expect(w.log(pod)).To(And(ContainSubstring("is not done again"), Not(ContainSubstring("runs: 2"))))
-		// What a DaemonSet alone does.
-		w.Expect(w.log(other)).To(ContainSubstring("runs: 2"))
+		Expect(w.log(pod)).To(And(ContainSubstring("does not run again"), Not(ContainSubstring("runs: 2"))))
+		// For comparison, a DaemonSet without the operator.
+		Expect(w.log(other)).To(ContainSubstring("runs: 2"))
 		always(w, goop, func(g Gomega, live *v1alpha1.Goop) {
 			condition(g, live.Status.Conditions, v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 			g.Expect(live.Status.Succeeded).To(BeEquivalentTo(len(nodes)))
 		})
-		w.Expect(w.recorded(goop).Finished).To(Equal(before))
+		Expect(w.recorded(goop).Finished).To(Equal(before))
 	})
 
-	It("that leaves has its unfinished work done elsewhere, and only that; one that joins has its own", func(ctx SpecContext) {
-		w := alone(ctx)
+	It("that is deleted has its unfinished work done elsewhere, and only that; one that joins gets a worker", func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		lost := w.expendable()
 		nodes := w.nodes()
 		rest := slices.DeleteFunc(slices.Clone(nodes), func(node string) bool { return node == lost })
 		workers := 2 * len(nodes)
 
-		// 1. It leaves with one worker finished and one at work.
+		// 1. It is deleted with one finished and one running worker.
 		pods := w.watch()
 		leaving := w.create("leaving", v1alpha1.GoopSpec{
 			Cmd: secondHangs, JobCount: new(int32(workers)), Env: []v1alpha1.EnvVar{{Name: "LOST", Value: lost}},
@@ -93,42 +81,46 @@ var _ = Describe("A node", func() {
 			g.Expect(goop.Status.Succeeded).To(BeEquivalentTo(workers - 1))
 			g.Expect(goop.Status.Running).To(BeEquivalentTo(1))
 		})
-		DeferCleanup(func(ctx SpecContext) { (&world{Gomega: Default, ctx: ctx}).join(lost) })
+		DeferCleanup(func(ctx SpecContext) { (&testEnv{ctx: ctx}).join(lost) })
 		w.leave(lost)
 		w.complete(leaving, workers)
 		spread := w.spread(leaving)
-		w.Expect(spread).To(HaveKeyWithValue(lost, 1), "what it had finished counts")
+		Expect(spread).To(HaveKeyWithValue(lost, 1), "its finished work counts")
 		delete(spread, lost)
 		w.expectEven(spread, rest)
 		for place, times := range pods.of(leaving, v1alpha1.RoleWork) {
-			w.Expect(times).To(Equal(1), "%s ran %d times", place, times)
+			Expect(times).To(Equal(1), "%s ran %d times", place, times)
 		}
 
-		// 2. It joins while another is at work.
+		// 2. It joins while other workers run.
 		joining := w.create("joining", v1alpha1.GoopSpec{Cmd: waits})
 		w.running(joining, len(rest))
-		w.Expect(joining.Status.Desired).To(BeEquivalentTo(len(rest)))
+		Expect(joining.Status.Desired).To(BeEquivalentTo(len(rest)))
 		w.join(lost)
+		w.running(joining, len(nodes))
+		w.letEnd(joining)
 		w.complete(joining, len(nodes))
-		w.Expect(w.spread(joining)).To(HaveLen(len(nodes)))
+		Expect(w.spread(joining)).To(HaveLen(len(nodes)))
 		w.expectOnce(pods, joining)
 	})
 
-	It("that is not ready is waited for, not replaced", func(ctx SpecContext) {
+	It("that is not ready keeps its worker", func(ctx SpecContext) {
 		if env.Cluster.RunsContainers() {
-			Skip("a node that is stopped takes others' pods along; on the embedded cluster nothing differs to the operator")
+			Skip("a node that is stopped has pods of other specs; on the embedded cluster it makes no difference to the operator")
 		}
-		w := alone(ctx)
+		w := newTestEnv(ctx)
 		name := w.namespace
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{cluster.ManualNodeLabel: "true"}},
 			Status:     nodeStatus(corev1.ConditionTrue),
 		}
 		Expect(env.Client.Create(ctx, node)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { (&world{Gomega: Default, ctx: ctx}).leave(name) })
+		DeferCleanup(func(ctx SpecContext) { (&testEnv{ctx: ctx}).leave(name) })
 		w.ready(name)
 		goop := w.create("waiting", v1alpha1.GoopSpec{Cmd: onlyOthers, Env: []v1alpha1.EnvVar{{Name: "SLOW", Value: name}}, JobCount: new(int32(len(w.nodes())))})
-		w.podOn(goop, name)
+		until(w, w.podOn(goop, name), func(g Gomega, pod *corev1.Pod) {
+			g.Expect(statusOf(pod)).NotTo(BeNil(), "work that no kubelet has accepted is placed elsewhere")
+		})
 		until(w, node, func(g Gomega, n *corev1.Node) {
 			n.Status = nodeStatus(corev1.ConditionFalse)
 			g.Expect(env.Client.Status().Update(ctx, n)).To(Succeed())
@@ -141,14 +133,14 @@ var _ = Describe("A node", func() {
 		})
 		always(w, goop, func(g Gomega, live *v1alpha1.Goop) {
 			condition(g, live.Status.Conditions, v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonWorking)
-			g.Expect(w.daemonSets(goop)).To(HaveLen(1), "no worker is placed anew")
+			g.Expect(w.daemonSets(goop)).To(HaveLen(1), "no worker is placed again")
 			g.Expect(w.pods(goop)).To(HaveLen(int(live.Status.Desired)))
 		})
 	})
 })
 
-// onlyOthers does not end on the node that the variable SLOW names, and succeeds elsewhere.
-var onlyOthers = does(`test "$NODE_NAME" != "$SLOW" || sleep 600`, func(pod *corev1.Pod, _ time.Duration) *worker.Record {
+// onlyOthers does not end on the node in the variable SLOW, and succeeds elsewhere.
+var onlyOthers = does(`test "$NODE_NAME" != "$SLOW" || sleep 600`, func(pod *corev1.Pod) *worker.Record {
 	if pod.Spec.NodeName == variable(pod, "SLOW") {
 		return nil
 	}
@@ -166,21 +158,21 @@ func nodeStatus(ready corev1.ConditionStatus) corev1.NodeStatus {
 	}
 }
 
-// expendable is a node that a spec may do without for a while: not the control plane's, nor the operator's. On the
-// embedded cluster it is one of the spec's own.
-func (w *world) expendable() string {
+// expendable returns a node that can be missing for a while: not that of the control plane, nor that of the operator. On
+// the embedded cluster it creates one.
+func (w *testEnv) expendable() string {
 	GinkgoHelper()
 	if !env.Cluster.RunsContainers() {
 		name := w.namespace
 		w.join(name)
-		DeferCleanup(func(ctx SpecContext) { (&world{Gomega: Default, ctx: ctx}).leave(name) })
+		DeferCleanup(func(ctx SpecContext) { (&testEnv{ctx: ctx}).leave(name) })
 		return name
 	}
 	workers, err := env.Cluster.Nodes(w.ctx)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	var name string
-	// A spec before may have restarted the operator: for a moment it is on more nodes than one.
-	w.Eventually(w.ctx, func(g Gomega) {
+	// An earlier spec may have restarted the operator. Then it is on more than one node for a moment.
+	Eventually(w.ctx, func(g Gomega) {
 		var pods corev1.PodList
 		g.Expect(env.Client.List(w.ctx, &pods, client.InNamespace(env.Operator.Namespace()))).To(Succeed())
 		i := slices.IndexFunc(workers, func(node cluster.Node) bool {
@@ -192,30 +184,30 @@ func (w *world) expendable() string {
 	return name
 }
 
-// leave takes a node's object away, if it is there.
-func (w *world) leave(name string) {
+// leave deletes the Node, if it exists.
+func (w *testEnv) leave(name string) {
 	GinkgoHelper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	w.Expect(client.IgnoreNotFound(env.Client.Delete(w.ctx, node))).To(Succeed())
+	Expect(client.IgnoreNotFound(env.Client.Delete(w.ctx, node))).To(Succeed())
 	w.gone(node)
 }
 
-// join has a node that has left, or that never was, join, and waits until it is ready.
-func (w *world) join(name string) {
+// join creates a node, or lets a deleted one join again, and waits until it is ready.
+func (w *testEnv) join(name string) {
 	GinkgoHelper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux"}}}
 	switch err := env.Client.Get(w.ctx, client.ObjectKeyFromObject(node), node); {
 	case err == nil:
 	case env.Cluster.RunsContainers():
-		w.Expect(cluster.RestartKubelet(w.ctx, env.Cluster, name)).To(Succeed())
+		Expect(cluster.RestartKubelet(w.ctx, env.Cluster, name)).To(Succeed())
 	default:
-		w.Expect(env.Client.Create(w.ctx, node)).To(Succeed())
+		Expect(env.Client.Create(w.ctx, node)).To(Succeed())
 	}
 	w.ready(name)
 }
 
-// ready waits until a node is, and takes pods.
-func (w *world) ready(name string) {
+// ready waits until a node is ready and schedulable.
+func (w *testEnv) ready(name string) {
 	GinkgoHelper()
 	until(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(g Gomega, node *corev1.Node) {
 		g.Expect(node.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))))
@@ -223,7 +215,7 @@ func (w *world) ready(name string) {
 	})
 }
 
-func (w *world) cordon(name string, cordoned bool) {
+func (w *testEnv) cordon(name string, cordoned bool) {
 	GinkgoHelper()
 	until(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(g Gomega, node *corev1.Node) {
 		node.Spec.Unschedulable = cordoned
@@ -231,8 +223,8 @@ func (w *world) cordon(name string, cordoned bool) {
 	})
 }
 
-// startedAgain waits until the work container of a pod has run once more after a moment, and ended.
-func (w *world) startedAgain(pod *corev1.Pod, since time.Time) {
+// startedAgain waits until the work container of a pod has started and terminated again after a moment.
+func (w *testEnv) startedAgain(pod *corev1.Pod, since time.Time) {
 	GinkgoHelper()
 	until(w, pod, func(g Gomega, p *corev1.Pod) {
 		work := statusOf(p)
@@ -242,11 +234,11 @@ func (w *world) startedAgain(pod *corev1.Pod, since time.Time) {
 	})
 }
 
-// plainPodOn waits for the pod of a plain DaemonSet on a node, until its work has ended.
-func (w *world) plainPodOn(daemonSet *appsv1.DaemonSet, node string) *corev1.Pod {
+// plainPodOn waits until the work of a plain DaemonSet's pod on a node has ended, and returns the pod.
+func (w *testEnv) plainPodOn(daemonSet *appsv1.DaemonSet, node string) *corev1.Pod {
 	GinkgoHelper()
 	var found *corev1.Pod
-	w.Eventually(w.ctx, func(g Gomega) {
+	Eventually(w.ctx, func(g Gomega) {
 		var list corev1.PodList
 		g.Expect(env.Client.List(w.ctx, &list, client.InNamespace(w.namespace), client.MatchingLabels(daemonSet.Spec.Selector.MatchLabels))).To(Succeed())
 		i := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node })

@@ -25,36 +25,36 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// nodes are the names of all nodes, the control plane's included.
-func (w *world) nodes() []string {
+// nodes returns the names of all nodes, including the control plane.
+func (w *testEnv) nodes() []string {
 	GinkgoHelper()
 	var list corev1.NodeList
-	w.Expect(env.Client.List(w.ctx, &list)).To(Succeed())
+	Expect(env.Client.List(w.ctx, &list)).To(Succeed())
 	var names []string
 	for _, node := range list.Items {
 		names = append(names, node.Name)
 	}
 	slices.Sort(names)
-	w.Expect(len(names)).To(BeNumerically(">=", 2), "there is nothing to be spread over")
+	Expect(len(names)).To(BeNumerically(">=", 2), "at least two nodes are needed")
 	return names
 }
 
-// pods are those of a Goop that are there, be they about to go or not.
-func (w *world) pods(goop *v1alpha1.Goop) []corev1.Pod {
+// pods returns the existing pods of a Goop, including terminating ones.
+func (w *testEnv) pods(goop *v1alpha1.Goop) []corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
-	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(goop.Namespace), client.MatchingLabels{v1alpha1.LabelGoop: goop.Name})).To(Succeed())
+	Expect(env.Client.List(w.ctx, &list, client.InNamespace(goop.Namespace), client.MatchingLabels{v1alpha1.LabelGoop: goop.Name})).To(Succeed())
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
 		return strings.Compare(a.Spec.NodeName+a.Labels[v1alpha1.LabelRound], b.Spec.NodeName+b.Labels[v1alpha1.LabelRound])
 	})
 	return list.Items
 }
 
-// all waits until there are so many pods of a Goop, each on a node, and returns them.
-func (w *world) all(goop *v1alpha1.Goop, n int) []corev1.Pod {
+// all waits until a Goop has n pods, each on a node, and returns them.
+func (w *testEnv) all(goop *v1alpha1.Goop, n int) []corev1.Pod {
 	GinkgoHelper()
 	var found []corev1.Pod
-	w.Eventually(w.ctx, func(g Gomega) {
+	Eventually(w.ctx, func(g Gomega) {
 		found = w.pods(goop)
 		g.Expect(found).To(HaveLen(n))
 		g.Expect(found).To(HaveEach(HaveField("Spec.NodeName", Not(BeEmpty()))))
@@ -63,10 +63,10 @@ func (w *world) all(goop *v1alpha1.Goop, n int) []corev1.Pod {
 }
 
 // podOn waits until a Goop has a pod on a node, of round 0, and returns it.
-func (w *world) podOn(goop *v1alpha1.Goop, node string) *corev1.Pod {
+func (w *testEnv) podOn(goop *v1alpha1.Goop, node string) *corev1.Pod {
 	GinkgoHelper()
 	var found *corev1.Pod
-	w.Eventually(w.ctx, func() *corev1.Pod {
+	Eventually(w.ctx, func() *corev1.Pod {
 		for _, pod := range w.pods(goop) {
 			if pod.Spec.NodeName == node && pod.Labels[v1alpha1.LabelRound] == "0" {
 				found = &pod
@@ -77,22 +77,22 @@ func (w *world) podOn(goop *v1alpha1.Goop, node string) *corev1.Pod {
 	return found
 }
 
-// noPods waits until no pod of a Goop is there.
-func (w *world) noPods(goop *v1alpha1.Goop, within time.Duration) {
+// noPods waits until a Goop has no pods.
+func (w *testEnv) noPods(goop *v1alpha1.Goop, within time.Duration) {
 	GinkgoHelper()
-	w.Eventually(w.ctx, func() []corev1.Pod { return w.pods(goop) }).WithTimeout(within).WithPolling(expect.Interval).Should(BeEmpty())
+	Eventually(w.ctx, func() []corev1.Pod { return w.pods(goop) }).WithTimeout(within).WithPolling(expect.Interval).Should(BeEmpty())
 }
 
-// daemonSets are those of a Goop.
-func (w *world) daemonSets(goop *v1alpha1.Goop) []appsv1.DaemonSet {
+// daemonSets returns the DaemonSets of a Goop.
+func (w *testEnv) daemonSets(goop *v1alpha1.Goop) []appsv1.DaemonSet {
 	GinkgoHelper()
 	var list appsv1.DaemonSetList
-	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(goop.Namespace), client.MatchingLabels{v1alpha1.LabelGoop: goop.Name})).To(Succeed())
+	Expect(env.Client.List(w.ctx, &list, client.InNamespace(goop.Namespace), client.MatchingLabels{v1alpha1.LabelGoop: goop.Name})).To(Succeed())
 	return list.Items
 }
 
-// recorded is the record of a Goop's work, as its ConfigMaps have it.
-func (w *world) recorded(goop *v1alpha1.Goop) *record.Record {
+// recorded reads the record of a Goop from its ConfigMaps.
+func (w *testEnv) recorded(goop *v1alpha1.Goop) *record.Record {
 	GinkgoHelper()
 	shards := map[int]string{}
 	for number := 0; ; number++ {
@@ -101,16 +101,16 @@ func (w *world) recorded(goop *v1alpha1.Goop) *record.Record {
 		if apierrors.IsNotFound(err) {
 			break
 		}
-		w.Expect(err).NotTo(HaveOccurred())
+		Expect(err).NotTo(HaveOccurred())
 		shards[number] = shard.Data[record.Key]
 	}
 	all, err := record.Read(shards)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	return all
 }
 
-// spread is how many workers of a Goop have finished on each node, by the record.
-func (w *world) spread(goop *v1alpha1.Goop) map[string]int {
+// spread returns how many workers of a Goop have finished on each node, according to the record.
+func (w *testEnv) spread(goop *v1alpha1.Goop) map[string]int {
 	GinkgoHelper()
 	counts := map[string]int{}
 	for place := range w.recorded(goop).Finished {
@@ -119,28 +119,28 @@ func (w *world) spread(goop *v1alpha1.Goop) map[string]int {
 	return counts
 }
 
-// expectEven asserts that the counts of nodes differ by one at most, with none for those that are not counted.
-func (w *world) expectEven(counts map[string]int, nodes []string) {
+// expectEven asserts that the counts of nodes differ by one at most. A node without a count has 0.
+func (w *testEnv) expectEven(counts map[string]int, nodes []string) {
 	GinkgoHelper()
 	var all []int
 	for _, node := range nodes {
 		all = append(all, counts[node])
 	}
-	w.Expect(slices.Collect(maps.Keys(counts))).To(HaveEach(BeElementOf(nodes)))
-	w.Expect(slices.Max(all)-slices.Min(all)).To(BeNumerically("<=", 1), "%v", counts)
+	Expect(slices.Collect(maps.Keys(counts))).To(HaveEach(BeElementOf(nodes)))
+	Expect(slices.Max(all)-slices.Min(all)).To(BeNumerically("<=", 1), "%v", counts)
 }
 
-// leftovers are the objects of a namespace that this stage might have made.
-func (w *world) leftovers() []string {
+// leftovers returns the objects of a namespace that this stage may have created.
+func (w *testEnv) leftovers() []string {
 	GinkgoHelper()
 	var left []string
 	for _, list := range []client.ObjectList{
 		&v1alpha1.GoopList{}, &appsv1.DaemonSetList{}, &appsv1.ControllerRevisionList{}, &corev1.PodList{}, &corev1.ConfigMapList{},
 	} {
-		w.Expect(env.Client.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
-		w.Expect(apimeta.EachListItem(list, func(item runtime.Object) error {
+		Expect(env.Client.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+		Expect(apimeta.EachListItem(list, func(item runtime.Object) error {
 			object := item.(client.Object)
-			// Each namespace gets this one from Kubernetes.
+			// Kubernetes creates this one in each namespace.
 			if object.GetName() != "kube-root-ca.crt" {
 				left = append(left, fmt.Sprintf("%T %s", object, object.GetName()))
 			}
@@ -150,16 +150,16 @@ func (w *world) leftovers() []string {
 	return left
 }
 
-// leaves waits until nothing but this is left in the namespace.
-func (w *world) leaves(objects ...any) {
+// leaves waits until the namespace has only these objects.
+func (w *testEnv) leaves(objects ...any) {
 	GinkgoHelper()
-	w.Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).Should(ConsistOf(objects...))
+	Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).Should(ConsistOf(objects...))
 }
 
-// told waits for an Event about a Goop, which may be gone, and returns its text.
-func (w *world) told(goop *v1alpha1.Goop, kind, reason string) (note string) {
+// hasEvent waits for an Event about a Goop, which may no longer exist, and returns its note.
+func (w *testEnv) hasEvent(goop *v1alpha1.Goop, kind, reason string) (note string) {
 	GinkgoHelper()
-	w.Eventually(w.ctx, func(g Gomega) {
+	Eventually(w.ctx, func(g Gomega) {
 		var list eventsv1.EventList
 		g.Expect(env.Client.List(w.ctx, &list, client.InNamespace(goop.Namespace))).To(Succeed())
 		i := slices.IndexFunc(list.Items, func(e eventsv1.Event) bool {
@@ -171,18 +171,18 @@ func (w *world) told(goop *v1alpha1.Goop, kind, reason string) (note string) {
 	return note
 }
 
-// log is all that the work of a pod wrote so far, since it was last started.
-func (w *world) log(pod *corev1.Pod) string {
+// log returns the output of a pod's work container since its last start.
+func (w *testEnv) log(pod *corev1.Pod) string {
 	GinkgoHelper()
 	clients, err := kubernetes.NewForConfig(env.Config)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	text, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: v1alpha1.WorkContainer}).DoRaw(w.ctx)
-	w.Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }
 
-// outputs are what the workers of a Goop wrote, by node and round: "worker/0".
-func (w *world) outputs(goop *v1alpha1.Goop) map[string]string {
+// outputs returns the output of a Goop's workers by node and round: "worker/0".
+func (w *testEnv) outputs(goop *v1alpha1.Goop) map[string]string {
 	GinkgoHelper()
 	outputs := map[string]string{}
 	for _, pod := range w.pods(goop) {
@@ -191,8 +191,8 @@ func (w *world) outputs(goop *v1alpha1.Goop) map[string]string {
 	return outputs
 }
 
-// label sets a label of a node, or takes it away if the value is empty. Only specs that use it care.
-func (w *world) label(node, key, value string) {
+// label sets a label of a node, or removes it if the value is empty. Only specs that use the label depend on it.
+func (w *testEnv) label(node, key, value string) {
 	GinkgoHelper()
 	set := strconv.Quote(value)
 	if value == "" {
@@ -200,5 +200,5 @@ func (w *world) label(node, key, value string) {
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, key, set)
 	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	w.Expect(env.Client.Patch(w.ctx, target, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
+	Expect(env.Client.Patch(w.ctx, target, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
 }

@@ -19,47 +19,29 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// What does most of a Goop without an operator: the files in ../../plain.
+// The solutions without an operator: the files in ../../plain.
 
-var _ = env.SideBySide("Without an operator", atOnce,
-	spec("a Job spreads its workers over the nodes, and is Complete when all have succeeded", func(w *world) {
-		job := plainJob(w)
-		w.playJob(job)
-		nodes, err := env.Cluster.Nodes(w.ctx)
-		w.Expect(err).NotTo(HaveOccurred())
-		counts := map[string]int{}
-		for _, pod := range w.podsOfJob(job) {
-			counts[pod.Spec.NodeName]++
-		}
-		var names []string
-		for _, node := range nodes {
-			names = append(names, node.Name)
-		}
-		w.expectEven(counts, names)
-		until(w, job, func(g Gomega, j *batchv1.Job) {
-			g.Expect(j.Status.Conditions).To(ContainElement(And(HaveField("Type", batchv1.JobComplete), HaveField("Status", corev1.ConditionTrue))))
-		})
-	}),
-	spec("a DaemonSet runs a command once on every node, and a shell loop waits until it has", func(w *world) {
+var _ = Describe("Without an operator", func() {
+	spec("a DaemonSet runs a command once on every node, and a shell loop waits until it has", func(w *testEnv) {
 		daemonSet := plainDaemonSet(w, nil)
 		nodes, err := env.Cluster.Nodes(w.ctx)
-		w.Expect(err).NotTo(HaveOccurred())
-		w.playPlain(daemonSet, len(nodes))
+		Expect(err).NotTo(HaveOccurred())
+		w.simulatePlain(daemonSet, len(nodes))
 		dir, err := binaries.Ensure(w.ctx, GinkgoWriter, "kubectl")
-		w.Expect(err).NotTo(HaveOccurred())
+		Expect(err).NotTo(HaveOccurred())
 		cmd := exec.CommandContext(w.ctx, "sh", "../../plain/watch.sh", "--kubeconfig", env.Cluster.Kubeconfig(), "--context", env.Cluster.Context(), "--namespace", w.namespace)
 		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 		output, err := cmd.CombinedOutput()
-		w.Expect(err).NotTo(HaveOccurred(), "%s", output)
-		w.Expect(string(output)).To(ContainSubstring("nodes are done"))
+		Expect(err).NotTo(HaveOccurred(), "%s", output)
+		Expect(string(output)).To(ContainSubstring("nodes are done"))
 		for _, node := range nodes {
 			pod := w.plainPodOn(daemonSet, node.Name)
 			if env.Cluster.RunsContainers() {
-				w.Expect(w.log(pod)).To(Equal("hello from " + node.Name + "\n"))
+				Expect(w.log(pod)).To(Equal("hello from " + node.Name + "\n"))
 			}
 		}
-	}),
-	onContainers("a command that fails is tried again by the DaemonSet, without end, and nobody says that it failed", func(w *world) {
+	})
+	onContainers("a command that fails is retried by the DaemonSet without end, and no status shows the failure", func(w *testEnv) {
 		daemonSet := plainDaemonSet(w, fails)
 		goop := w.create("bounded", v1alpha1.GoopSpec{Cmd: fails, Retries: new(int32(1))})
 		w.failed(goop, v1alpha1.ReasonWorkersFailed)
@@ -73,32 +55,15 @@ var _ = env.SideBySide("Without an operator", atOnce,
 			g.Expect(d.Status.NumberReady).To(BeZero())
 			g.Expect(d.Status.Conditions).To(BeEmpty())
 		})
-	}),
-)
-
-var _ = Describe("Without an operator", func() {
-	It("a Job leaves out a node that is cordoned, where a Goop does not", func(ctx SpecContext) {
-		w := alone(ctx)
-		nodes, err := env.Cluster.Nodes(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		cordoned := nodes[0].Name
-		w.cordon(cordoned, true)
-		DeferCleanup(func(ctx SpecContext) { (&world{Gomega: Default, ctx: ctx}).cordon(cordoned, false) })
-		job := plainJob(w)
-		w.Eventually(func() []corev1.Pod { return w.podsOfJob(job) }).WithTimeout(patience).WithPolling(expect.Interval).
-			Should(And(HaveLen(6), HaveEach(HaveField("Spec.NodeName", And(Not(BeEmpty()), Not(Equal(cordoned)))))))
-		goop := w.create("all", v1alpha1.GoopSpec{Cmd: greets})
-		w.complete(goop, len(w.nodes()))
-		Expect(w.spread(goop)).To(HaveKey(cordoned))
 	})
 })
 
 // fromPlain reads a file of ../../plain, and creates its object.
-func fromPlain[T client.Object](w *world, file string, object T, adapt func(*corev1.PodSpec), pod *corev1.PodSpec) T {
+func fromPlain[T client.Object](w *testEnv, file string, object T, adapt func(*corev1.PodSpec), pod *corev1.PodSpec) T {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("../../plain", file))
-	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(yaml.UnmarshalStrict(text, object)).To(Succeed())
+	Expect(err).NotTo(HaveOccurred())
+	Expect(yaml.UnmarshalStrict(text, object)).To(Succeed())
 	object.SetNamespace(w.namespace)
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range containers {
@@ -106,18 +71,18 @@ func fromPlain[T client.Object](w *world, file string, object T, adapt func(*cor
 		}
 	}
 	adapt(pod)
-	w.Expect(env.Client.Create(w.ctx, object)).To(Succeed())
+	Expect(env.Client.Create(w.ctx, object)).To(Succeed())
 	return object
 }
 
-func plainJob(w *world) *batchv1.Job {
+func plainJob(w *testEnv) *batchv1.Job {
 	GinkgoHelper()
 	job := &batchv1.Job{}
 	return fromPlain(w, "job.yaml", job, func(*corev1.PodSpec) {}, &job.Spec.Template.Spec)
 }
 
-// plainDaemonSet is that of the file, with another command if one is given, and with a folder /count.
-func plainDaemonSet(w *world, cmd []string) *appsv1.DaemonSet {
+// plainDaemonSet creates the DaemonSet of the file, with a directory /count, and with another command if one is given.
+func plainDaemonSet(w *testEnv, cmd []string) *appsv1.DaemonSet {
 	GinkgoHelper()
 	daemonSet := &appsv1.DaemonSet{}
 	return fromPlain(w, "daemonset.yaml", daemonSet, func(pod *corev1.PodSpec) {
@@ -130,17 +95,17 @@ func plainDaemonSet(w *world, cmd []string) *appsv1.DaemonSet {
 	}, &daemonSet.Spec.Template.Spec)
 }
 
-func (w *world) podsOfJob(job *batchv1.Job) []corev1.Pod {
+func (w *testEnv) podsOfJob(job *batchv1.Job) []corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
-	w.Expect(env.Client.List(w.ctx, &list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})).To(Succeed())
+	Expect(env.Client.List(w.ctx, &list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})).To(Succeed())
 	return list.Items
 }
 
-// playJob waits until all pods of a Job are on nodes, and has each succeed where there is no kubelet.
-func (w *world) playJob(job *batchv1.Job) {
+// simulateJob waits until all pods of a Job are on nodes, and simulates their success on the embedded cluster.
+func (w *testEnv) simulateJob(job *batchv1.Job) {
 	GinkgoHelper()
-	w.Eventually(func() []corev1.Pod { return w.podsOfJob(job) }).WithTimeout(patience).WithPolling(expect.Interval).
+	Eventually(func() []corev1.Pod { return w.podsOfJob(job) }).WithTimeout(patience).WithPolling(expect.Interval).
 		Should(And(HaveLen(int(*job.Spec.Completions)), HaveEach(HaveField("Spec.NodeName", Not(BeEmpty())))))
 	if env.Cluster.RunsContainers() {
 		return
@@ -153,15 +118,15 @@ func (w *world) playJob(job *batchv1.Job) {
 	}
 }
 
-// playPlain waits until all pods of a plain DaemonSet are on nodes, and has the work of each be over where there is no
-// kubelet.
-func (w *world) playPlain(daemonSet *appsv1.DaemonSet, nodes int) {
+// simulatePlain waits until all pods of a plain DaemonSet are on nodes, and simulates the end of their work on the
+// embedded cluster.
+func (w *testEnv) simulatePlain(daemonSet *appsv1.DaemonSet, nodes int) {
 	GinkgoHelper()
 	if env.Cluster.RunsContainers() {
 		return
 	}
 	var list corev1.PodList
-	w.Eventually(w.ctx, func(g Gomega) {
+	Eventually(w.ctx, func(g Gomega) {
 		g.Expect(env.Client.List(w.ctx, &list, client.InNamespace(w.namespace), client.MatchingLabels(daemonSet.Spec.Selector.MatchLabels))).To(Succeed())
 		g.Expect(list.Items).To(And(HaveLen(nodes), HaveEach(HaveField("Spec.NodeName", Not(BeEmpty())))))
 	}).WithTimeout(patience).WithPolling(expect.Interval).Should(Succeed())

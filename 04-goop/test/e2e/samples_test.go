@@ -14,13 +14,13 @@ import (
 )
 
 var _ = Describe("The samples", func() {
-	It("all become Complete, but for the one that asks for what it is not given", func(ctx SpecContext) {
-		w := alone(ctx)
+	It("all become Complete, except the one that requests host access", func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		goops := read("../../config/samples/v1alpha1_*.yaml")
 		for _, goop := range goops {
-			plays(goop.Spec.Cmd, endsWith(0, ""))
+			simulates(goop.Spec.Cmd, endsWith(0, ""))
 			if len(goop.Spec.CleanupCmd) > 0 {
-				plays(goop.Spec.CleanupCmd, endsWith(0, ""))
+				simulates(goop.Spec.CleanupCmd, endsWith(0, ""))
 			}
 			goop.Namespace = w.namespace
 			Expect(env.Client.Create(ctx, goop)).To(Succeed(), goop.Name)
@@ -29,7 +29,7 @@ var _ = Describe("The samples", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for _, goop := range goops {
 			if goop.Spec.Host != nil {
-				w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonHostAccessRefused)
+				w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonHostAccessNotAllowed)
 				continue
 			}
 			w.complete(goop, int(ptr.Deref(goop.Spec.JobCount, int32(len(workers)))))
@@ -41,7 +41,7 @@ var _ = Describe("The samples", func() {
 	})
 })
 
-// read returns the Goops in the files that a pattern names.
+// read returns the Goops in the files that match a pattern.
 func read(pattern string) []*v1alpha1.Goop {
 	GinkgoHelper()
 	files, err := filepath.Glob(pattern)

@@ -28,8 +28,8 @@ import (
 	"example.com/workbook/shared/registry"
 )
 
-// What the seed's README lists as never having worked.
-var _ = Describe("The seed's complaints:", func() {
+// The points that Goop's author listed as not working.
+var _ = Describe("What did not work for Goop's author:", func() {
 	It(`1. "missing cluster roles for daemonsets": they are generated from markers, and come with the deployment`, func(ctx SpecContext) {
 		text, err := os.ReadFile("../../config/rbac/role.yaml")
 		Expect(err).NotTo(HaveOccurred())
@@ -47,7 +47,7 @@ var _ = Describe("The seed's complaints:", func() {
 				verb, resource, _ := strings.Cut(need, " ")
 				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 					User: env.Operator.User(),
-					// In any namespace: it is no right in one.
+					// A cluster-wide permission, so it is checked without a namespace.
 					ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: verb},
 				}}
 				Expect(env.Client.Create(ctx, review)).To(Succeed())
@@ -70,19 +70,19 @@ var _ = Describe("The seed's complaints:", func() {
 		Expect(fingerprint("../../config")).To(Equal(before))
 	})
 
-	It(`2. "the deployment needs registry prefix": through a real registry, operator and workers are pulled with it`, Label(e2e.LabelContainers), func(ctx SpecContext) {
+	It(`2. "the deployment needs registry prefix": through a real registry, operator and workers are pulled with it`, Serial, Label(e2e.LabelContainers), func(ctx SpecContext) {
 		r, err := registry.Start(ctx, env.Cluster)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(r.Close(ctx)).To(Succeed()) })
 		images, err := env.PushImages(ctx, r.Host)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(images).To(HaveEach(HavePrefix(r.Host + "/")))
-		objects, err := deploy.Render(env.Stage.Dir, "", images)
+		objects, err := env.Render(images)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(deploy.Deploy(ctx, GinkgoWriter, env.Config, objects)).To(Succeed())
 		DeferCleanup(redeploy)
 
-		w := alone(ctx)
+		w := newTestEnv(ctx)
 		goop := w.create("pulled", v1alpha1.GoopSpec{Cmd: greets})
 		w.complete(goop, len(w.nodes()))
 		w.expectImages(goop, images)
@@ -91,8 +91,8 @@ var _ = Describe("The seed's complaints:", func() {
 		}
 	})
 
-	It(`3. "not sure the order of deploy vs install": one deployment on a cluster that has nothing is all, and a second changes nothing`, func(ctx SpecContext) {
-		objects, err := deploy.Render(env.Stage.Dir, "", env.Images)
+	It(`3. "not sure the order of deploy vs install": one deployment on an empty cluster is enough, and a second one changes nothing`, Serial, func(ctx SpecContext) {
+		objects, err := env.Render(env.Images)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(deploy.Undeploy(ctx, GinkgoWriter, env.Config, env.Stage.Dir, "")).To(Succeed())
 		if !env.Cluster.RunsContainers() {
@@ -105,20 +105,20 @@ var _ = Describe("The seed's complaints:", func() {
 		for range 2 {
 			deployAll(ctx, objects)
 		}
-		w := alone(ctx)
+		w := newTestEnv(ctx)
 		goop := w.create("fresh", v1alpha1.GoopSpec{Cmd: greets})
 		w.complete(goop, len(w.nodes()))
 	})
 
-	It(`4. "push any other docker images (busybox, pause)": the deployment brings them, and pods are made of nothing else`, func(ctx SpecContext) {
-		w := alone(ctx)
+	It(`4. "push any other docker images (busybox, pause)": the deployment includes them, and pods use no other images`, func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		goop := w.create("images", v1alpha1.GoopSpec{Cmd: greets})
 		w.complete(goop, len(w.nodes()))
 		w.expectImages(goop, env.Images)
 	})
 })
 
-// deployAll does what `make deploy` does where containers run, and elsewhere what the suite does.
+// deployAll does what `make deploy` does on kind, and what the suite does on the embedded cluster.
 func deployAll(ctx SpecContext, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
 	if env.Cluster.RunsContainers() {
@@ -126,22 +126,23 @@ func deployAll(ctx SpecContext, objects []*unstructured.Unstructured) {
 		return
 	}
 	process, err := operator.Run(ctx, GinkgoWriter, operator.Options{
-		Cluster: env.Cluster, StageDir: env.Stage.Dir, Images: env.Images, Log: filepath.Join(env.Artifacts, "operator-fresh.log"),
+		Cluster: env.Cluster, StageDir: env.Stage.Dir, Images: env.Images, Args: env.Stage.OperatorArgs,
+		Log: filepath.Join(env.Artifacts, "operator-fresh.log"),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(process.Stop(ctx)).To(Succeed())
 	Expect(env.Operator.Restart(ctx)).To(Succeed())
 }
 
-// expectImages asserts that the pods of a Goop are made of the operator's image and the default one for workers.
-func (w *world) expectImages(goop *v1alpha1.Goop, images deploy.Images) {
+// expectImages asserts that the pods of a Goop use only the operator's image and the default image for workers.
+func (w *testEnv) expectImages(goop *v1alpha1.Goop, images deploy.Images) {
 	GinkgoHelper()
 	for _, pod := range w.pods(goop) {
 		got := map[string]string{}
 		for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 			got[container.Name] = container.Image
 		}
-		w.Expect(got).To(Equal(map[string]string{
+		Expect(got).To(Equal(map[string]string{
 			"install": images["controller"], v1alpha1.WorkContainer: images["busybox"], "pause": images["controller"],
 		}))
 	}
@@ -160,7 +161,7 @@ func deploymentOf(objects []*unstructured.Unstructured) *appsv1.Deployment {
 	return nil
 }
 
-// fingerprint is of all files in a folder.
+// fingerprint returns a hash of all files in a directory.
 func fingerprint(dir string) string {
 	GinkgoHelper()
 	var all bytes.Buffer

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,36 +13,36 @@ import (
 	"example.com/workbook/shared/e2e"
 )
 
-var _ = env.SideBySide("The work of a Goop", atOnce,
-	spec("without jobCount is done once on every node", func(w *world) {
+var _ = Describe("The work of a Goop", func() {
+	spec("without a jobCount is done once on every node", func(w *testEnv) {
 		pods := w.watch()
 		nodes := w.nodes()
 		goop := w.create("everywhere", v1alpha1.GoopSpec{Cmd: greets})
 		w.complete(goop, len(nodes))
 		spread := w.spread(goop)
 		w.expectEven(spread, nodes)
-		w.Expect(spread).To(HaveLen(len(nodes)))
-		w.Expect(w.daemonSets(goop)).To(HaveLen(1))
+		Expect(spread).To(HaveLen(len(nodes)))
+		Expect(w.daemonSets(goop)).To(HaveLen(1))
 		w.expectOnce(pods, goop)
-	}),
-	isSpread("smaller than", func(n int) int { return n - 1 }),
-	isSpread("equal to", func(n int) int { return n }),
-	isSpread("larger than", func(n int) int { return 2*n + 1 }),
+	})
+	isSpread("smaller than", func(n int) int { return n - 1 })
+	isSpread("equal to", func(n int) int { return n })
+	isSpread("larger than", func(n int) int { return 2*n + 1 })
 
-	onContainers("gives output from every node", func(w *world) {
+	onContainers("has output from every node", func(w *testEnv) {
 		nodes := w.nodes()
-		w.Expect(nodes).To(HaveLen(3))
+		Expect(nodes).To(HaveLen(3))
 		goop := w.create("output", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(6))})
 		w.complete(goop, 6)
 		outputs := w.outputs(goop)
-		w.Expect(outputs).To(HaveLen(6))
+		Expect(outputs).To(HaveLen(6))
 		for _, node := range nodes {
 			for round := range 2 {
-				w.Expect(outputs).To(HaveKeyWithValue(fmt.Sprintf("%s/%d", node, round), fmt.Sprintf("hello from %s, round %d\n", node, round)))
+				Expect(outputs).To(HaveKeyWithValue(fmt.Sprintf("%s/%d", node, round), fmt.Sprintf("hello from %s, round %d\n", node, round)))
 			}
 		}
-	}),
-	onContainers("gets its arguments byte for byte, and the variables that it is given", func(w *world) {
+	})
+	onContainers("gets its arguments unchanged, and its variables", func(w *testEnv) {
 		arguments := []string{
 			"", " ", "two words", "  kept  ", "tab\there", "line\nbreak\n", `"double"`, `'single'`, "`backtick`", `back\slash\n`,
 			"$HOME", "${HOME}", "$(NODE_NAME)", "$$", "$$$", "$$(NODE_NAME)", "$", "*", "~", "#", ";", "&&", "|", "--", "-n4", "--retries", "=",
@@ -59,20 +60,20 @@ var _ = env.SideBySide("The work of a Goop", atOnce,
 			Env:          []v1alpha1.EnvVar{{Name: "WORD", Value: "kept"}, {Name: "OTHER", Value: "$(WORD) on $(GOOP_NAME)"}},
 		})
 		w.complete(goop, 1)
-		w.Expect(w.outputs(goop)).To(Equal(map[string]string{node + "/0": want.String()}))
-	}),
-	onContainers("runs under the restricted Pod Security level, not as root", func(w *world) {
+		Expect(w.outputs(goop)).To(Equal(map[string]string{node + "/0": want.String()}))
+	})
+	onContainers("runs under the restricted Pod Security level, not as root", func(w *testEnv) {
 		goop := w.create("restricted", v1alpha1.GoopSpec{Cmd: sh("id -u; touch /goop/mine")})
 		w.complete(goop, len(w.nodes()))
 		for place, output := range w.outputs(goop) {
-			w.Expect(output).To(Equal("65532\n"), place)
+			Expect(output).To(Equal("65532\n"), place)
 		}
-	}, e2e.Restricted),
-)
+	}, e2e.Restricted)
+})
 
-// isSpread is a spec about a number of workers, given the number of nodes.
-func isSpread(how string, count func(nodes int) int) e2e.Scenario {
-	return spec("with a jobCount "+how+" the number of nodes is spread as evenly as can be, each worker once", func(w *world) {
+// isSpread declares a spec about a number of workers that depends on the number of nodes.
+func isSpread(how string, count func(nodes int) int) {
+	spec("with a jobCount "+how+" the number of nodes is spread as evenly as possible, each worker once", func(w *testEnv) {
 		pods := w.watch()
 		nodes := w.nodes()
 		workers := count(len(nodes))
@@ -81,19 +82,19 @@ func isSpread(how string, count func(nodes int) int) e2e.Scenario {
 		w.expectEven(w.spread(goop), nodes)
 		w.expectOnce(pods, goop)
 
-		// So many rounds as the fullest node has workers: ⌈J/n⌉.
+		// The number of rounds is the number of workers on the fullest node: ⌈J/n⌉.
 		rounds := (workers + len(nodes) - 1) / len(nodes)
 		daemonSets := w.daemonSets(goop)
-		w.Expect(daemonSets).To(HaveLen(rounds))
+		Expect(daemonSets).To(HaveLen(rounds))
 		for _, daemonSet := range daemonSets {
-			w.Expect(daemonSet.Spec.UpdateStrategy.Type).To(BeEquivalentTo("OnDelete"))
+			Expect(daemonSet.Spec.UpdateStrategy.Type).To(BeEquivalentTo("OnDelete"))
 		}
-		// The record tells as much as the status, also when the pods are gone.
+		// The record has as much as the status, also after the pods were deleted.
 		record := w.recorded(goop)
-		w.Expect(record.Succeeded).To(BeEquivalentTo(workers))
+		Expect(record.Succeeded).To(BeEquivalentTo(workers))
 		for place := range record.Finished {
-			w.Expect(slices.Contains(nodes, place.Node)).To(BeTrue(), "%v", place)
-			w.Expect(place.Round).To(BeNumerically("<", rounds))
+			Expect(slices.Contains(nodes, place.Node)).To(BeTrue(), "%v", place)
+			Expect(place.Round).To(BeNumerically("<", rounds))
 		}
 	})
 }

@@ -1,5 +1,5 @@
-// Package e2e proves the Goop operator on a cluster: on kind really, with commands that run on three nodes; on the
-// embedded cluster all that needs no container, with pods that do what a small kubelet of this suite says.
+// Package e2e tests the Goop operator on a cluster: on kind with commands that run on three nodes, and on the embedded
+// cluster, without specs that need containers, with pods that a small kubelet of this suite simulates.
 package e2e
 
 import (
@@ -23,19 +23,17 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// patience is how long containers may take to start or to end. Six specs side by side, with workers on each of three
-// nodes, keep a small machine busy.
+// patience is how long containers may take to start or to terminate. Six specs run in parallel, with workers on each of
+// three nodes, which keeps a small machine busy.
 const patience = 3 * time.Minute
 
-// atOnce is how many specs are under way at a time where they run side by side: each has a few pods, and waits
-// for them most of the time.
-const atOnce = 6
-
-// What images there are, and which targets of the Dockerfile make them, is read from the stage.
+// The images, and the targets of the Dockerfile that build them, are read from the stage.
 var env = e2e.Suite(e2e.Stage{
-	Name:        "04-goop",
-	Dir:         "../..",
-	AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
+	Name:         "04-goop",
+	Dir:          "../..",
+	AddToScheme:  []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
+	OperatorArgs: e2e.ShortLease,
+	Prepare:      buildPlugin,
 })
 
 func TestE2E(t *testing.T) {
@@ -43,99 +41,89 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "04-goop")
 }
 
-// world is one spec's namespace in the cluster. Its methods assert with the spec's own Gomega, so that specs can
-// run side by side.
-type world struct {
-	Gomega
+// testEnv is one spec's namespace in the cluster.
+type testEnv struct {
 	ctx       context.Context
 	namespace string
 }
 
-// alone makes the world of a spec that has the cluster for itself.
-func alone(ctx SpecContext) *world {
+func newTestEnv(ctx SpecContext, options ...e2e.NamespaceOption) *testEnv {
 	GinkgoHelper()
-	return &world{Gomega: Default, ctx: ctx, namespace: env.Namespace(ctx, e2e.ManualPods)}
+	w := &testEnv{ctx: ctx, namespace: env.Namespace(ctx, append(options, e2e.ManualPods)...)}
+	simulateIn(w.namespace)
+	return w
 }
 
-// spec is one that runs beside others, on both kinds of cluster. It changes no node.
-func spec(name string, body func(*world)) e2e.Scenario {
-	return e2e.Scenario{
-		Name:    name,
-		Options: []e2e.NamespaceOption{e2e.ManualPods},
-		Run: func(ctx context.Context, g Gomega, namespace string) {
-			body(&world{Gomega: g, ctx: ctx, namespace: namespace})
-		},
-	}
+// spec declares a spec that runs on both kinds of cluster and changes no node.
+func spec(name string, body func(*testEnv)) {
+	It(name, Offset(1), func(ctx SpecContext) { body(newTestEnv(ctx)) })
 }
 
-// onContainers is a spec that needs containers that run.
-func onContainers(name string, body func(*world), options ...e2e.NamespaceOption) e2e.Scenario {
-	s := spec(name, body)
-	s.Labels = Label(e2e.LabelContainers)
-	s.Options = append(s.Options, options...)
-	return s
+// onContainers declares a spec that needs running containers.
+func onContainers(name string, body func(*testEnv), options ...e2e.NamespaceOption) {
+	It(name, Offset(1), Label(e2e.LabelContainers), func(ctx SpecContext) { body(newTestEnv(ctx, options...)) })
 }
 
-// everywhere tolerates what keeps others away from the control plane: with it a kind cluster has three nodes.
+// everywhere tolerates the taint of the control plane, so that a kind cluster has three eligible nodes.
 var everywhere = []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}}
 
-// create creates a Goop. It may use every node, unless the spec says otherwise.
-func (w *world) create(name string, spec v1alpha1.GoopSpec) *v1alpha1.Goop {
+// create creates a Goop. If its spec has no tolerations, it may use every node.
+func (w *testEnv) create(name string, spec v1alpha1.GoopSpec) *v1alpha1.Goop {
 	GinkgoHelper()
 	if spec.Tolerations == nil {
 		spec.Tolerations = everywhere
 	}
 	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: spec}
-	w.Expect(env.Client.Create(w.ctx, goop)).To(Succeed())
+	Expect(env.Client.Create(w.ctx, goop)).To(Succeed())
 	return goop
 }
 
-func (w *world) change(goop *v1alpha1.Goop, mutate func(*v1alpha1.GoopSpec)) {
+func (w *testEnv) change(goop *v1alpha1.Goop, mutate func(*v1alpha1.GoopSpec)) {
 	GinkgoHelper()
-	w.Eventually(w.ctx, func(g Gomega) {
+	Eventually(w.ctx, func(g Gomega) {
 		g.Expect(env.Client.Get(w.ctx, client.ObjectKeyFromObject(goop), goop)).To(Succeed())
 		mutate(&goop.Spec)
 		g.Expect(env.Client.Update(w.ctx, goop)).To(Succeed())
 	}).WithTimeout(expect.Soon).WithPolling(expect.Interval).Should(Succeed())
 }
 
-// until waits until an object is there and satisfies what check asserts.
-func until[T client.Object](w *world, object T, check func(Gomega, T)) {
+// until waits until an object exists and satisfies what check asserts.
+func until[T client.Object](w *testEnv, object T, check func(Gomega, T)) {
 	GinkgoHelper()
-	w.Eventually(w.ctx, func(g Gomega) {
+	Eventually(w.ctx, func(g Gomega) {
 		g.Expect(env.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		check(g, object)
 	}).WithTimeout(patience).WithPolling(expect.Interval).Should(Succeed())
 }
 
-// always asserts that an object satisfies check now, and does for a while.
-func always[T client.Object](w *world, object T, check func(Gomega, T)) {
+// always asserts that an object satisfies check now, and for a while.
+func always[T client.Object](w *testEnv, object T, check func(Gomega, T)) {
 	GinkgoHelper()
-	w.Consistently(w.ctx, func(g Gomega) {
+	Consistently(w.ctx, func(g Gomega) {
 		g.Expect(env.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		check(g, object)
 	}).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(Succeed())
 }
 
-// gone waits until objects are not there any more.
-func (w *world) gone(objects ...client.Object) {
+// gone waits until objects no longer exist.
+func (w *testEnv) gone(objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
-		w.Eventually(w.ctx, func() bool {
+		Eventually(w.ctx, func() bool {
 			return apierrors.IsNotFound(env.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object))
-		}).WithTimeout(patience).WithPolling(expect.Interval).Should(BeTrue(), "%T %s is still there", object, object.GetName())
+		}).WithTimeout(patience).WithPolling(expect.Interval).Should(BeTrue(), "%T %s still exists", object, object.GetName())
 	}
 }
 
-func (w *world) delete(objects ...client.Object) {
+func (w *testEnv) delete(objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
-		w.Expect(env.Client.Delete(w.ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		Expect(env.Client.Delete(w.ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	}
 }
 
-// has waits until a Goop has a condition, for its present generation, and returns the condition.
-func (w *world) has(goop *v1alpha1.Goop, conditionType string, status metav1.ConditionStatus, reason string) metav1.Condition {
+// has waits until a Goop has a condition of its current generation, and returns the condition.
+func (w *testEnv) has(goop *v1alpha1.Goop, conditionType string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	GinkgoHelper()
 	var found metav1.Condition
 	until(w, goop, func(g Gomega, live *v1alpha1.Goop) {
@@ -145,7 +133,7 @@ func (w *world) has(goop *v1alpha1.Goop, conditionType string, status metav1.Con
 	return found
 }
 
-// condition asserts that a condition is there with a status and, unless it is empty, a reason, and returns it.
+// condition asserts that a condition exists with a status and, unless it is empty, a reason, and returns it.
 func condition(g Gomega, conditions []metav1.Condition, conditionType string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	GinkgoHelper()
 	found := apimeta.FindStatusCondition(conditions, conditionType)
@@ -158,37 +146,37 @@ func condition(g Gomega, conditions []metav1.Condition, conditionType string, st
 	return *found
 }
 
-// running waits until so many workers of a Goop are at work.
-func (w *world) running(goop *v1alpha1.Goop, workers int) {
+// running waits until a number of workers of a Goop is running.
+func (w *testEnv) running(goop *v1alpha1.Goop, workers int) {
 	GinkgoHelper()
 	until(w, goop, func(g Gomega, live *v1alpha1.Goop) { g.Expect(live.Status.Running).To(BeEquivalentTo(workers)) })
 }
 
-// complete waits until so many workers of a Goop have ended with 0, and none in another way.
-func (w *world) complete(goop *v1alpha1.Goop, workers int) {
+// complete waits until a number of workers of a Goop has ended with 0, and none with another exit code.
+func (w *testEnv) complete(goop *v1alpha1.Goop, workers int) {
 	GinkgoHelper()
 	w.has(goop, v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	w.Expect(goop.Status.Succeeded).To(BeEquivalentTo(workers))
-	w.Expect(goop.Status.Desired).To(BeEquivalentTo(workers))
-	w.Expect(goop.Status.Failed).To(BeZero())
-	w.Expect(goop.Status.ExitCode).To(HaveValue(BeZero()))
-	w.Expect(goop.Status.Failures).To(BeEmpty())
-	w.Expect(apimeta.FindStatusCondition(goop.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
-	w.Expect(goop.Status.CompletionTime).NotTo(BeNil())
+	Expect(goop.Status.Succeeded).To(BeEquivalentTo(workers))
+	Expect(goop.Status.Desired).To(BeEquivalentTo(workers))
+	Expect(goop.Status.Failed).To(BeZero())
+	Expect(goop.Status.ExitCode).To(HaveValue(BeZero()))
+	Expect(goop.Status.Failures).To(BeEmpty())
+	Expect(apimeta.FindStatusCondition(goop.Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
+	Expect(goop.Status.CompletionTime).NotTo(BeNil())
 }
 
-// failed waits until a Goop is Failed, and not Complete, and returns what it says.
-func (w *world) failed(goop *v1alpha1.Goop, reason string) (message string) {
+// failed waits until a Goop is Failed, and not Complete, and returns the message.
+func (w *testEnv) failed(goop *v1alpha1.Goop, reason string) (message string) {
 	GinkgoHelper()
 	message = w.has(goop, v1alpha1.ConditionFailed, metav1.ConditionTrue, reason).Message
-	w.Expect(apimeta.FindStatusCondition(goop.Status.Conditions, v1alpha1.ConditionComplete)).To(BeNil())
-	w.Expect(goop.Status.CompletionTime).NotTo(BeNil())
+	Expect(apimeta.FindStatusCondition(goop.Status.Conditions, v1alpha1.ConditionComplete)).To(BeNil())
+	Expect(goop.Status.CompletionTime).NotTo(BeNil())
 	return message
 }
 
-// suspended waits until a Goop is, with so many pods left.
-func (w *world) suspended(goop *v1alpha1.Goop, pods int) {
+// suspended waits until a Goop is suspended, with a number of pods left.
+func (w *testEnv) suspended(goop *v1alpha1.Goop, pods int) {
 	GinkgoHelper()
 	w.has(goop, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
-	w.Expect(w.pods(goop)).To(HaveLen(pods))
+	Expect(w.pods(goop)).To(HaveLen(pods))
 }

@@ -1,7 +1,8 @@
-// Package bench measures what the operator costs: how long it takes until a Goop over 100, 1,000 and 5,000 nodes is
-// over, with how many writes, how much memory and how many passes, and how big its objects are, beside a plain
-// DaemonSet that a shell loop watches. `make stage-4 bench` runs it, on the embedded cluster. It plays the nodes and
-// their kubelets itself; API server, scheduler, DaemonSet controller and garbage collector are Kubernetes' own.
+// Package bench measures what the operator costs: how long a Goop over 100, 1,000 and 5,000 nodes takes, with how many
+// writes and reconciliations, with how much memory and CPU time, and how large its objects are. For comparison it
+// measures a plain DaemonSet that a shell loop watches. `make stage-4 bench` runs it on the embedded cluster. It
+// simulates the nodes and their kubelets; API server, scheduler, DaemonSet controller and garbage collector are those of
+// Kubernetes.
 package bench
 
 import (
@@ -27,7 +28,7 @@ import (
 
 const limit = 28 * time.Minute
 
-// sizes are the numbers of nodes, from few to many: BENCH_NODES=100,1000.
+// sizes returns the numbers of nodes in increasing order, from BENCH_NODES=100,1000.
 func sizes() []int {
 	text := os.Getenv("BENCH_NODES")
 	if text == "" {
@@ -45,7 +46,7 @@ func sizes() []int {
 }
 
 func BenchmarkGoops(b *testing.B) {
-	// Also where an engine answers: nodes of containers are too few.
+	// The embedded cluster is used even with a container engine, because a cluster of containers has too few nodes.
 	b.Setenv("CLUSTER", string(cluster.KindEmbedded))
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -75,7 +76,7 @@ func BenchmarkGoops(b *testing.B) {
 	check(b, all)
 }
 
-// runner makes nodes and Goops, and measures what becomes of them.
+// runner creates nodes and Goops, and measures them.
 type runner struct {
 	*testing.B
 	ctx      context.Context
@@ -84,7 +85,7 @@ type runner struct {
 	clients  kubernetes.Interface
 	token    string
 	kubelets *kubelets
-	// nodes is how many there are.
+	// nodes is the number of nodes.
 	nodes int
 }
 
@@ -100,7 +101,7 @@ func newRunner(ctx context.Context, b *testing.B, env *e2e.Env) *runner {
 	return r
 }
 
-// until asks often.
+// until polls until a condition is true.
 func (r *runner) until(what string, done func() bool) {
 	r.Helper()
 	err := wait.PollUntilContextCancel(r.ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) { return done(), nil })
@@ -109,7 +110,7 @@ func (r *runner) until(what string, done func() bool) {
 	}
 }
 
-// plainFile is a file of what does the same without an operator.
+// plainFile returns a file of the solution without an operator.
 func (r *runner) plainFile(name string) string { return filepath.Join(r.env.Stage.Dir, "plain", name) }
 
 func must(b *testing.B, err error) {
@@ -119,5 +120,5 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// nodeName is that of the nth node.
+// nodeName returns the name of the nth node.
 func nodeName(n int) string { return fmt.Sprintf("bench-%04d", n) }

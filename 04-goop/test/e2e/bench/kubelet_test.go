@@ -19,11 +19,11 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// noLuck is the command that is played to fail, with as long an output as is kept of one.
+// noLuck is the command that is simulated to fail, with the longest output that is kept.
 const noLuck = "no-luck"
 
-// kubelets play the pods of all nodes: the work of each runs, and is over with the next step. They count what they see,
-// which is what the operator is told too.
+// kubelets simulate the pods of all nodes: the work of each runs, and ends with the next step. They count the events of
+// pods, which the operator receives too.
 type kubelets struct {
 	queue workqueue.TypedInterface[types.NamespacedName]
 	pods  listers.PodLister
@@ -32,14 +32,14 @@ type kubelets struct {
 	counts map[string]*counts // by namespace
 }
 
-// counts are of the pods of a namespace.
+// counts are the counts of pods in a namespace.
 type counts struct {
-	// made and there are how many pods there have been, and how many there are; ended is how many said so.
+	// made is the number of created pods, there of existing ones, and ended of those whose work has ended.
 	made, there, ended, events int
 	lastMade, lastEnded        time.Time
 }
 
-// startKubelets has them play until the end.
+// startKubelets runs the kubelets until the end of the benchmark.
 func (r *runner) startKubelets() {
 	factory := informers.NewSharedInformerFactory(r.clients, 0)
 	pods := factory.Core().V1().Pods()
@@ -84,7 +84,7 @@ func (k *kubelets) of(namespace string) *counts {
 	return k.counts[namespace]
 }
 
-// in are the counts of a namespace, as they are now.
+// in returns the current counts of a namespace.
 func (k *kubelets) in(namespace string) counts {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,14 +98,14 @@ func (k *kubelets) work(r *runner) {
 			return
 		}
 		if pod, err := k.pods.Pods(key.Namespace).Get(key.Name); err == nil {
-			k.play(r, pod)
+			k.step(r, pod)
 		}
 		k.queue.Done(key)
 	}
 }
 
-// play brings a pod one step further. What fails is mostly that the pod has changed, and then it is told of again.
-func (k *kubelets) play(r *runner, pod *corev1.Pod) {
+// step advances a pod by one step. A failed update is mostly a conflict, and the pod's next event triggers another step.
+func (k *kubelets) step(r *runner, pod *corev1.Pod) {
 	pods := r.clients.CoreV1().Pods(pod.Namespace)
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -127,7 +127,8 @@ func (k *kubelets) play(r *runner, pod *corev1.Pod) {
 	}
 }
 
-// What kubelets say of a pod: its work runs; it is over, with 0, and the pod pauses; the same, but not with 0.
+// The states of a pod as kubelets report them: its work runs; its work has ended with 0, and the pod pauses; the same
+// with another exit code.
 var (
 	runs     = saying(corev1.PodPending, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 	succeeds = saying(corev1.PodRunning, over(worker.Record{Tries: 1, Output: "hello\n"}))

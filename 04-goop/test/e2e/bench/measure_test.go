@@ -17,8 +17,8 @@ import (
 	"example.com/workbook/shared/binaries"
 )
 
-// measureGoop has a Goop do its work on n nodes, without jobCount or with one worker for each node. In the second case
-// every worker fails, which makes for the longest status.
+// measureGoop runs a Goop on n nodes, without a jobCount or with one worker for each node. In the second case every
+// worker fails, which results in the longest status.
 func (r *runner) measureGoop(n int, jobCount *int32) goopFigures {
 	namespace := r.namespace()
 	cmd, end := []string{"echo", "hello"}, v1alpha1.ConditionComplete
@@ -30,7 +30,7 @@ func (r *runner) measureGoop(n int, jobCount *int32) goopFigures {
 		Spec:       v1alpha1.GoopSpec{Cmd: cmd, JobCount: jobCount, NodeSelector: map[string]string{benchLabel: "true"}},
 	}
 	stopMemory := r.watchMemory()
-	passes := r.passes()
+	before, cpu := r.reconciliations(), r.cpu()
 	began := time.Now()
 	must(r.B, r.client.Create(r.ctx, goop))
 	r.until("the Goop to be over", func() bool {
@@ -38,10 +38,11 @@ func (r *runner) measureGoop(n int, jobCount *int32) goopFigures {
 		return apimeta.IsStatusConditionTrue(goop.Status.Conditions, end)
 	})
 	f := goopFigures{took: time.Since(began)}
+	f.cpu = r.cpu().Since(cpu)
 	f.pods(began, r.kubelets.in(namespace))
-	r.waitRest()
+	r.waitSteadyState()
 	must(r.B, r.client.Get(r.ctx, client.ObjectKeyFromObject(goop), goop))
-	f.passes, f.peak = r.passes()-passes, stopMemory()
+	f.reconciliations, f.peak = r.reconciliations()-before, stopMemory()
 	f.finished = int(goop.Status.Succeeded + goop.Status.Failed)
 	f.sizes(r, goop)
 	writes, err := audit.Read(r.ctx, r.env.Cluster, audit.By(r.env.Operator.User()), audit.Writes(), audit.Budgeted(), audit.InNamespace(namespace))
@@ -54,11 +55,12 @@ func (r *runner) measureGoop(n int, jobCount *int32) goopFigures {
 	return f
 }
 
-// waitRest waits until the operator has looked at no Goop for two seconds: the last events of pods come after the end.
-func (r *runner) waitRest() {
-	for before := r.passes(); ; {
+// waitSteadyState waits until the operator has made no reconciliation for two seconds: the last events of pods arrive
+// after the end.
+func (r *runner) waitSteadyState() {
+	for before := r.reconciliations(); ; {
 		time.Sleep(2 * time.Second)
-		now := r.passes()
+		now := r.reconciliations()
 		if now == before {
 			return
 		}
@@ -66,12 +68,12 @@ func (r *runner) waitRest() {
 	}
 }
 
-// pods takes over when pods were made, and when the last said that its work is over.
+// pods copies when pods were created, and when the last work has ended.
 func (f *goopFigures) pods(began time.Time, c counts) {
 	f.made, f.ended, f.events = c.lastMade.Sub(began), c.lastEnded.Sub(began), c.events
 }
 
-// sizes are what the API server sends of the objects.
+// sizes measures the objects as the API server sends them.
 func (f *goopFigures) sizes(r *runner, goop *v1alpha1.Goop) {
 	f.goopBytes = len(encode(goop))
 	var daemonSets appsv1.DaemonSetList
@@ -87,7 +89,7 @@ func (f *goopFigures) sizes(r *runner, goop *v1alpha1.Goop) {
 	}
 }
 
-// measurePlain has a plain DaemonSet do the same, with plain/watch.sh to tell when it has.
+// measurePlain runs a plain DaemonSet with the same work. plain/watch.sh detects its end.
 func (r *runner) measurePlain() plainFigures {
 	namespace := r.namespace()
 	text, err := os.ReadFile(r.plainFile("daemonset.yaml"))
@@ -98,7 +100,7 @@ func (r *runner) measurePlain() plainFigures {
 	daemonSet.Spec.Template.Spec.NodeSelector = map[string]string{benchLabel: "true"}
 	kubectl, err := binaries.Ensure(r.ctx, os.Stdout, "kubectl")
 	must(r.B, err)
-	began := time.Now()
+	began, cpu := time.Now(), r.cpu()
 	must(r.B, r.client.Create(r.ctx, daemonSet))
 	cmd := exec.CommandContext(r.ctx, "sh", r.plainFile("watch.sh"), "--namespace", namespace,
 		"--kubeconfig", r.env.Cluster.Kubeconfig(), "--context", r.env.Cluster.Context())
@@ -107,7 +109,7 @@ func (r *runner) measurePlain() plainFigures {
 		r.Fatalf("watching the plain DaemonSet: %v\n%s", err, output)
 	}
 	c := r.kubelets.in(namespace)
-	f := plainFigures{took: time.Since(began), made: c.lastMade.Sub(began), ended: c.lastEnded.Sub(began), finished: c.ended}
+	f := plainFigures{took: time.Since(began), cpu: r.cpu().Since(cpu), made: c.lastMade.Sub(began), ended: c.lastEnded.Sub(began), finished: c.ended}
 	r.clear(namespace, daemonSet)
 	return f
 }
@@ -118,7 +120,7 @@ func (r *runner) namespace() string {
 	return namespace.Name
 }
 
-// clear deletes an object and waits until its pods are gone, so that they take nothing from what comes next.
+// clear deletes an object and waits until its pods no longer exist, so that they do not affect the next measurement.
 func (r *runner) clear(namespace string, object client.Object) {
 	must(r.B, r.client.Delete(r.ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	r.until("the pods to be gone", func() bool { return r.kubelets.in(namespace).there == 0 })

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// atOnce is how many requests the nodes together send at a time.
+	// atOnce is how many requests for nodes and pods are sent at the same time.
 	atOnce = 16
-	// benchLabel is on all nodes of the benchmark, and on no other.
+	// benchLabel is on all nodes of the benchmark only.
 	benchLabel = "goop.example.com/bench"
 )
 
-// addNodes makes nodes until there are n, and waits until each takes pods. They renew no leases: the cluster believes a
-// node for longer than the benchmark takes that it is there.
+// addNodes creates nodes until there are n, and waits until each is schedulable. They renew no leases: the node
+// controller of this cluster treats a node as ready for longer than the benchmark takes.
 func (r *runner) addNodes(n int) {
 	group, ctx := errgroup.WithContext(r.ctx)
 	group.SetLimit(atOnce)
@@ -39,7 +39,7 @@ func (r *runner) addNodes(n int) {
 	})
 }
 
-// node is one as its kubelet would register it.
+// node returns a node as its kubelet would register it.
 func node(i int) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),

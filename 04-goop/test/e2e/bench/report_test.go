@@ -8,44 +8,47 @@ import (
 	"time"
 
 	"example.com/workbook/shared/audit"
+	"example.com/workbook/shared/bench"
 )
 
-// most is how many bytes a Goop may have, whatever the number of its nodes.
+// most is the maximum size of a Goop in bytes, whatever the number of its nodes.
 const most = 64 << 10
 
-// turns is how long the operator may take to tell of the end whatever the number of nodes: the record and the status
-// each have a turn of a second, and pods are gathered before.
+// turns is how long the operator may take to report the end, whatever the number of nodes: the record and the status are
+// written in turns of a second, and events of pods are collected before.
 const turns = 4 * time.Second
 
-// slack is by how much a figure may grow faster than the nodes.
+// slack is the factor by which a figure may grow faster than the number of nodes.
 const slack = 1.2
 
-// figures are of one number of nodes.
+// figures are the figures for one number of nodes.
 type figures struct {
 	nodes               int
 	everywhere, counted goopFigures
 	plain               plainFigures
 }
 
-// goopFigures are of one Goop.
+// goopFigures are the figures of one Goop.
 type goopFigures struct {
-	// took is the time from its creation until it was over; made until the last pod was made, by the DaemonSet
-	// controller; ended until the last kubelet had said that the work is over.
+	// took is the time from the creation of the Goop to its end; made until the DaemonSet controller had created the last
+	// pod; ended until the last kubelet had reported the end of the work.
 	took, made, ended time.Duration
-	// events is how many changes of pods there were, and passes how often the operator looked at the Goop.
+	// events is the number of changes of pods.
 	events, finished int
-	passes           float64
-	// writes are the operator's, and peak its resident memory.
+	reconciliations  float64
+	// writes are the writes of the operator, and peak is its resident memory.
 	writes []audit.Event
 	peak   uint64
+	cpu    bench.CPU
 
 	goopBytes, daemonSetBytes, recordBytes, shards int
 }
 
-// plainFigures are of the same work without an operator. finished is how many workers had when the loop said that all
-// have: a node that is not ready at that moment is not counted there.
+// plainFigures are the figures of the same work without an operator. finished is how many workers had finished when the
+// loop reported the end: a node that is not ready at that moment is not counted there.
 type plainFigures struct {
 	took, made, ended time.Duration
+	cpu               bench.CPU
 	finished          int
 }
 
@@ -54,6 +57,7 @@ func describePlain(f plainFigures) {
 	fmt.Printf("    until the loop said it was over: %8.2f s, with %d workers finished\n", f.took.Seconds(), f.finished)
 	fmt.Printf("    until the last pod was made:     %8.2f s\n", f.made.Seconds())
 	fmt.Printf("    until the last work was over:    %8.2f s\n", f.ended.Seconds())
+	fmt.Printf("    CPU time until it was over:      %s\n", f.cpu)
 }
 
 func describeGoop(what string, nodes int, f goopFigures) {
@@ -61,9 +65,10 @@ func describeGoop(what string, nodes int, f goopFigures) {
 	fmt.Printf("    until it was over:               %8.2f s\n", f.took.Seconds())
 	fmt.Printf("    until the last pod was made:     %8.2f s\n", f.made.Seconds())
 	fmt.Printf("    until the last work was over:    %8.2f s\n", f.ended.Seconds())
-	fmt.Printf("    from then until it was told:     %8.2f s\n", (f.took - f.ended).Seconds())
+	fmt.Printf("    from then until it was reported:     %8.2f s\n", (f.took - f.ended).Seconds())
 	fmt.Printf("    changes of pods:                 %8d\n", f.events)
-	fmt.Printf("    passes:                          %8.0f, %.4f for each change of a pod\n", f.passes, f.passes/float64(f.events))
+	fmt.Printf("    reconciliations:                 %8.0f, %.4f for each change of a pod\n", f.reconciliations, f.reconciliations/float64(f.events))
+	fmt.Printf("    CPU time until it was over:      %s\n", f.cpu)
 	fmt.Printf("    the operator's peak memory:      %8.1f MB\n", float64(f.peak)/1e6)
 	fmt.Printf("    size of the Goop:                %8d bytes\n", f.goopBytes)
 	fmt.Printf("    size of its DaemonSet:           %8d bytes\n", f.daemonSetBytes)
@@ -83,21 +88,21 @@ func report(b *testing.B, all []figures) {
 	b.ReportMetric(last.everywhere.took.Seconds(), "s-to-complete")
 	b.ReportMetric(last.plain.took.Seconds(), "s-plain")
 	b.ReportMetric(float64(len(last.everywhere.writes))/float64(last.nodes), "writes/node")
-	b.ReportMetric(last.everywhere.passes/float64(last.everywhere.events), "passes/pod-event")
+	b.ReportMetric(last.everywhere.reconciliations/float64(last.everywhere.events), "reconciliations/pod-event")
 	b.ReportMetric(float64(max(last.everywhere.peak, last.counted.peak))/1e6, "MB-peak")
 	b.ReportMetric(float64(last.counted.goopBytes), "bytes-goop")
 	b.ReportMetric(0, "ns/op")
 }
 
-// check holds the figures to what they must be.
+// check compares the figures with their limits.
 func check(b *testing.B, all []figures) {
 	for i, f := range all {
 		for what, one := range map[string]goopFigures{"without jobCount": f.everywhere, "with jobCount": f.counted} {
 			if one.goopBytes >= most {
 				b.Errorf("%d nodes, %s: the Goop has %d bytes", f.nodes, what, one.goopBytes)
 			}
-			if told := one.took - one.ended; told > max(one.made, turns) {
-				b.Errorf("%d nodes, %s: the operator took %s to tell of the end, and the DaemonSet controller %s to make the pods", f.nodes, what, told, one.made)
+			if reported := one.took - one.ended; reported > max(one.made, turns) {
+				b.Errorf("%d nodes, %s: the operator took %s to report the end, and the DaemonSet controller %s to create the pods", f.nodes, what, reported, one.made)
 			}
 		}
 		if i == 0 {
@@ -112,7 +117,7 @@ func check(b *testing.B, all []figures) {
 	}
 }
 
-// faster complains of a figure that has grown faster than the nodes.
+// faster fails if a figure has grown faster than the number of nodes.
 func faster(b *testing.B, before, after figures, what string, was, is int) {
 	if float64(is)/float64(was) > slack*float64(after.nodes)/float64(before.nodes) {
 		b.Errorf("from %d to %d nodes the %s grew from %d to %d", before.nodes, after.nodes, what, was, is)

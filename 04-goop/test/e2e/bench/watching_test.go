@@ -14,11 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"example.com/workbook/shared/bench"
 	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/operator"
 )
 
-// watchMemory looks at the operator's resident memory until stop is called, which returns the peak.
+// watchMemory measures the operator's resident memory until stop is called, which returns the peak.
 func (r *runner) watchMemory() (stop func() (peak uint64)) {
 	proc, err := process.NewProcessWithContext(r.ctx, int32(r.env.Operator.(*operator.Process).Pid()))
 	must(r.B, err)
@@ -44,8 +45,15 @@ func (r *runner) watchMemory() (stop func() (peak uint64)) {
 
 var reconciles = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{.*\} (\S+)$`)
 
-// passes asks the operator how often it has looked at a Goop so far.
-func (r *runner) passes() (total float64) {
+// cpu returns the CPU time of every process so far.
+func (r *runner) cpu() bench.CPU {
+	used, err := bench.CPUOf(r.ctx, r.env.Cluster.Kubeconfig(), r.env.Operator.(*operator.Process).Pid())
+	must(r.B, err)
+	return used
+}
+
+// reconciliations returns the operator's number of reconciliations so far.
+func (r *runner) reconciliations() (total float64) {
 	must(r.B, wait.PollUntilContextCancel(r.ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		status, body, err := r.env.Operator.Metrics(ctx, r.token)
 		total = 0
@@ -56,13 +64,14 @@ func (r *runner) passes() (total float64) {
 			}
 			total += n
 		}
-		// At first the authorizer may not know of the binding yet.
+		// At first the authorizer may not have the binding yet.
 		return status == 200, err
 	}))
 	return total
 }
 
-// metricsToken is of an account that may read the operator's metrics. It goes with the cluster.
+// metricsToken returns the token of an account that may read the operator's metrics. The account is deleted with the
+// cluster.
 func metricsToken(ctx context.Context, b *testing.B, env *e2e.Env) string {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: env.Operator.Namespace(), GenerateName: "bench-"}}
 	must(b, env.Client.Create(ctx, account))

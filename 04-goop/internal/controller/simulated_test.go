@@ -10,34 +10,35 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// node is the name of a node of this test.
-func (f *field) node(short string) string { return f.namespace + "-" + short }
+// node returns the name of a node of this test.
+func (f *goopTestEnv) node(short string) string { return f.namespace + "-" + short }
 
 // join adds a node.
-func (f *field) join(short string, taints ...corev1.Taint) {
+func (f *goopTestEnv) join(short string, taints ...corev1.Taint) {
 	f.Expect(f.client.Create(f.ctx, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: f.node(short), Labels: map[string]string{worldLabel: f.namespace}},
+		ObjectMeta: metav1.ObjectMeta{Name: f.node(short), Labels: map[string]string{testLabel: f.namespace}},
 		Spec:       corev1.NodeSpec{Taints: taints},
 	})).To(Succeed())
-	// Admission taints a new node as not ready: its kubelet says otherwise.
+	// Admission taints a new node as not ready. The kubelet removes the taint.
 	f.taint(short, taints...)
 }
 
-func (f *field) taint(short string, taints ...corev1.Taint) {
+func (f *goopTestEnv) taint(short string, taints ...corev1.Taint) {
 	var node corev1.Node
 	f.Expect(f.client.Get(f.ctx, client.ObjectKey{Name: f.node(short)}, &node)).To(Succeed())
 	node.Spec.Taints = taints
 	f.Expect(f.client.Update(f.ctx, &node)).To(Succeed())
 }
 
-// leave takes a node away, and its pods with it.
-func (f *field) leave(short string) {
+// leave deletes a node and its pods.
+func (f *goopTestEnv) leave(short string) {
 	f.Expect(f.client.Delete(f.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.node(short)}})).To(Succeed())
 	for _, pod := range f.podList() {
 		if pod.Spec.NodeName == f.node(short) {
@@ -47,23 +48,38 @@ func (f *field) leave(short string) {
 	f.settle()
 }
 
-func (f *field) nodes() []corev1.Node {
+func (f *goopTestEnv) nodes() []corev1.Node {
 	var list corev1.NodeList
-	if err := f.client.List(f.ctx, &list, client.MatchingLabels{worldLabel: f.namespace}); err != nil {
+	if err := f.client.List(f.ctx, &list, client.MatchingLabels{testLabel: f.namespace}); err != nil {
 		return nil
 	}
 	return list.Items
 }
 
-func (f *field) podList() []corev1.Pod {
+func (f *goopTestEnv) podList() []corev1.Pod {
 	var list corev1.PodList
 	f.Expect(f.client.List(f.ctx, &list, client.InNamespace(f.namespace))).To(Succeed())
 	return list.Items
 }
 
-// playDaemonSets plays the DaemonSet controller, the garbage collector and kubelets that are done with a pod. It tells
-// whether there was anything to do.
-func (f *field) playDaemonSets() bool {
+// observeDaemonSets simulates the last step of a sync of the DaemonSet controller, which writes the observedGeneration of
+// the DaemonSets that it has read, except those that are being deleted. It reports whether there was anything to write.
+func (f *goopTestEnv) observeDaemonSets(daemonSets map[string]*appsv1.DaemonSet) bool {
+	changed := false
+	for _, daemonSet := range daemonSets {
+		if daemonSet.DeletionTimestamp != nil || daemonSet.Status.ObservedGeneration == daemonSet.Generation {
+			continue
+		}
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, daemonSet.Generation))
+		f.Expect(client.IgnoreNotFound(f.client.Status().Patch(f.ctx, daemonSet, patch))).To(Succeed())
+		changed = true
+	}
+	return changed
+}
+
+// simulateDaemonSets simulates the DaemonSet controller, the garbage collector, and kubelets that delete terminated pods.
+// It reports whether there was anything to do.
+func (f *goopTestEnv) simulateDaemonSets() bool {
 	changed := false
 	daemonSets, nodes, pods := f.daemonSets(), f.nodes(), f.podList()
 	has := map[string]bool{}
@@ -88,7 +104,7 @@ func (f *field) playDaemonSets() bool {
 			changed = true
 		}
 	}
-	return changed
+	return f.observeDaemonSets(daemonSets) || changed
 }
 
 func ownerAmong(daemonSets map[string]*appsv1.DaemonSet, pod *corev1.Pod) *appsv1.DaemonSet {
@@ -100,8 +116,7 @@ func ownerAmong(daemonSets map[string]*appsv1.DaemonSet, pod *corev1.Pod) *appsv
 	return nil
 }
 
-// matches is what the DaemonSet controller makes of selector, affinity and taints, in as far as this operator uses
-// them.
+// matches does what the DaemonSet controller does with selector, affinity and taints, as far as this operator uses them.
 func matches(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
 	pod := daemonSet.Spec.Template.Spec
 	for name, value := range pod.NodeSelector {
@@ -110,7 +125,7 @@ func matches(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
 		}
 	}
 	for _, taint := range node.Spec.Taints {
-		if !tolerated(pod.Tolerations, &taint) && !tolerated(passing, &taint) {
+		if !tolerated(pod.Tolerations, &taint) && !tolerated(temporaryTaints, &taint) {
 			return false
 		}
 	}
@@ -133,15 +148,15 @@ func matches(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
 	})
 }
 
-func (f *field) makePod(daemonSet *appsv1.DaemonSet, node string) {
+func (f *goopTestEnv) makePod(daemonSet *appsv1.DaemonSet, node string) {
 	pod := podOf(daemonSet, node)
 	f.Expect(f.client.Create(f.ctx, pod)).To(Succeed())
 	f.pods[strings.TrimPrefix(node, f.namespace+"-")+"/"+strings.TrimPrefix(daemonSet.Name, "job-")]++
 }
 
-// podOf is the pod that the DaemonSet controller makes of a template.
+// podOf returns the pod that the DaemonSet controller creates from a template.
 func podOf(daemonSet *appsv1.DaemonSet, node string) *corev1.Pod {
-	// Its affinity, which may be of thousands of nodes, is not for the pod.
+	// The affinity of the template may have thousands of nodes, and the pod does not need it.
 	template := daemonSet.Spec.Template
 	template.Spec.Affinity = nil
 	template = *template.DeepCopy()
@@ -152,12 +167,12 @@ func podOf(daemonSet *appsv1.DaemonSet, node string) *corev1.Pod {
 	return pod
 }
 
-func (f *field) removePod(pod *corev1.Pod) {
+func (f *goopTestEnv) removePod(pod *corev1.Pod) {
 	f.Expect(client.IgnoreNotFound(f.client.Delete(f.ctx, pod, client.GracePeriodSeconds(0)))).To(Succeed())
 }
 
-// pod is the one on a node, of a round or of the cleanup: "a/0", "b/cleanup".
-func (f *field) pod(place string) *corev1.Pod {
+// pod returns the pod of a place, which is a node and a round or the cleanup: "a/0", "b/cleanup".
+func (f *goopTestEnv) pod(place string) *corev1.Pod {
 	short, round, _ := strings.Cut(place, "/")
 	for _, pod := range f.podList() {
 		if pod.Spec.NodeName == f.node(short) && strings.HasPrefix(pod.Name, "job-"+round+"-") {
@@ -168,8 +183,8 @@ func (f *field) pod(place string) *corev1.Pod {
 	return nil
 }
 
-// places are those that have a pod now.
-func (f *field) places() []string {
+// places returns the places that have a pod now.
+func (f *goopTestEnv) places() []string {
 	var all []string
 	for _, pod := range f.podList() {
 		round := strings.TrimPrefix(pod.Name[:strings.LastIndexByte(pod.Name, '-')], "job-")
@@ -180,7 +195,7 @@ func (f *field) places() []string {
 }
 
 // kubelet writes the status of the work container of a place.
-func (f *field) kubelet(place string, state corev1.ContainerState) {
+func (f *goopTestEnv) kubelet(place string, state corev1.ContainerState) {
 	pod := f.pod(place)
 	setWork(pod, state)
 	f.Expect(f.client.Status().Update(f.ctx, pod)).To(Succeed())
@@ -194,16 +209,16 @@ func setWork(pod *corev1.Pod, state corev1.ContainerState) {
 	}
 }
 
-// runs plays kubelets: the work of these places runs.
-func (f *field) runs(places ...string) {
+// runs simulates kubelets that have started the work of these places.
+func (f *goopTestEnv) runs(places ...string) {
 	for _, place := range places {
 		f.kubelet(place, isRunning)
 	}
 	f.settle()
 }
 
-// ends plays kubelets: the work of these places is over.
-func (f *field) ends(exitCode int32, output string, places ...string) {
+// ends simulates kubelets that report the end of the work of these places.
+func (f *goopTestEnv) ends(exitCode int32, output string, places ...string) {
 	for _, place := range places {
 		f.kubelet(place, isOver(exitCode, output))
 	}

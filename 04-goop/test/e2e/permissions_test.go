@@ -12,10 +12,10 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-var _ = Describe("Rights:", func() {
-	It("the operator's roles hold none that it does not use, and lack none that it uses", func(ctx SpecContext) {
-		env.ExpectExactRights(ctx, derived, func() {
-			w := alone(ctx)
+var _ = Describe("Permissions:", func() {
+	It("the operator's roles have all permissions that it uses, and no others", Serial, func(ctx SpecContext) {
+		env.ExpectExactPermissions(ctx, derived, func() {
+			w := newTestEnv(ctx)
 			goop := w.create("whole", v1alpha1.GoopSpec{Cmd: endless, JobCount: new(int32(2)), CleanupCmd: cleans})
 			w.running(goop, 2)
 			w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
@@ -28,8 +28,8 @@ var _ = Describe("Rights:", func() {
 		})
 	})
 
-	It("users may write Goops with the role for that, and touch nothing that is made for them", func(ctx SpecContext) {
-		w := alone(ctx)
+	It("users with the editor role may write Goops, and cannot change their dependents", func(ctx SpecContext) {
+		w := newTestEnv(ctx)
 		const role = "goop-goop-editor-role"
 		Expect(env.Client.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: role},
@@ -45,7 +45,7 @@ var _ = Describe("Rights:", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "theirs"},
 			Spec:       v1alpha1.GoopSpec{Cmd: endless, JobCount: new(int32(1))},
 		}
-		// The authorizer may hear of the binding a moment later.
+		// The authorizer may receive the binding a moment later.
 		Eventually(func() error { return user.Create(ctx, goop) }).Should(Succeed())
 		w.running(goop, 1)
 		daemonSet := w.daemonSets(goop)[0]
@@ -55,7 +55,7 @@ var _ = Describe("Rights:", func() {
 	})
 })
 
-// derived are rights that no request is named after, and what they are for.
+// derived are permissions without requests of the same name, and what they are needed for.
 var derived = map[string]string{
 	"update goop.example.com/goops/finalizers": "blockOwnerDeletion in the owner references",
 	"patch events.k8s.io/events":               "an Event that comes again within minutes is counted up",

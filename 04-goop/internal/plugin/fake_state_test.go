@@ -6,7 +6,7 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// What a test sees of the fake, and tells it beforehand.
+// The state of the fake that tests read and set.
 
 func (f *fake) all() map[string]*v1alpha1.Goop {
 	f.lock.Lock()
@@ -14,7 +14,7 @@ func (f *fake) all() map[string]*v1alpha1.Goop {
 	return maps.Clone(f.goops)
 }
 
-// name is that of the Goop that was created last.
+// name returns the name of the Goop that was created last.
 func (f *fake) name() string {
 	f.lock.Lock()
 	defer f.lock.Unlock()

@@ -15,7 +15,7 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// What the operator and the kubelets do to the world, played by a test.
+// The operator and the kubelets, simulated by tests.
 
 func (f *fake) update(name string, change func(*v1alpha1.Goop)) {
 	f.lock.Lock()
@@ -43,7 +43,7 @@ func (f *fake) has(name string) bool {
 	return f.goops[name] != nil
 }
 
-// worker is a pod whose command goes on, with what serves its log.
+// worker adds a pod whose command is running, with a handler for its log.
 func (f *fake) worker(goop, node string, round int, log http.HandlerFunc) string {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -76,7 +76,7 @@ func (f *fake) alter(pod string, change func(*corev1.Pod)) {
 	f.change("pods", "MODIFIED", changed)
 }
 
-// finish is the end of a pod's command.
+// finish ends the command of a pod.
 func (f *fake) finish(pod string, record worker.Record) {
 	message, err := json.Marshal(record)
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *fake) finish(pod string, record worker.Record) {
 	f.terminate(pod, string(message))
 }
 
-// terminate is the end of a pod's command with any termination message.
+// terminate ends the command of a pod with any termination message.
 func (f *fake) terminate(pod, message string) {
 	f.alter(pod, func(changed *corev1.Pod) {
 		changed.Status.InitContainerStatuses[1].State = corev1.ContainerState{
@@ -103,7 +103,7 @@ func (f *fake) removePod(pod string) {
 	f.change("pods", "DELETED", old)
 }
 
-// over is the operator's last word.
+// over sets the status of a Goop that has ended.
 func (f *fake) over(goop string, succeeded int32, failures ...v1alpha1.Failure) {
 	f.update(goop, func(g *v1alpha1.Goop) {
 		g.Status.ObservedGeneration, g.Status.Desired = 1, succeeded+int32(len(failures))
@@ -125,7 +125,7 @@ func (f *fake) over(goop string, succeeded int32, failures ...v1alpha1.Failure) 
 	})
 }
 
-// waits is the operator's word on what the work waits for.
+// waits sets the condition Running of a Goop that waits.
 func (f *fake) waits(goop, reason, message string) {
 	f.update(goop, func(g *v1alpha1.Goop) {
 		g.Status.ObservedGeneration = 1
@@ -135,12 +135,12 @@ func (f *fake) waits(goop, reason, message string) {
 	})
 }
 
-// text serves a log that is over.
+// text serves a complete log.
 func text(log string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, log) }
 }
 
-// hangs serves a log that goes on.
+// hangs serves a log that does not end.
 func hangs(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "begun\n")
 	w.(http.Flusher).Flush()

@@ -10,24 +10,24 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// life is a Goop's, on nodes that come and go, as its plans see it.
-type life struct {
+// simulation is a Goop on nodes that join and leave, as seen by its plans.
+type simulation struct {
 	in Input
-	// away are nodes that are not there. What ran there has gone with them.
+	// away are nodes that do not exist at the moment. Workers there were lost with them.
 	away []string
 }
 
-func newLife(t *rapid.T) *life {
+func newSimulation(t *rapid.T) *simulation {
 	nodes := rapid.IntRange(1, 8).Draw(t, "nodes")
 	jobs := rapid.IntRange(1, 5*nodes).Draw(t, "jobs")
-	return &life{
+	return &simulation{
 		in:   Input{JobCount: new(int32(jobs)), Eligible: names(nodes), Finished: map[Place]bool{}, Kept: map[Place]bool{}},
 		away: []string{"another-0", "zebra-0"},
 	}
 }
 
-// replan has the DaemonSets follow the plan, and returns what was placed that was not before.
-func (l *life) replan(t *rapid.T) map[Place]bool {
+// replan applies the plan to the DaemonSets, and returns newly placed workers.
+func (l *simulation) replan(t *rapid.T) map[Place]bool {
 	t.Helper()
 	places := expectSound(t, l.in)
 	added := without(places, l.in.Placed)
@@ -40,8 +40,8 @@ func (l *life) replan(t *rapid.T) map[Place]bool {
 	return added
 }
 
-// open are the places of unfinished workers on some nodes; nil: on all.
-func (l *life) open(nodes ...string) map[Place]bool {
+// open returns the places of unfinished workers on some nodes; nil: on all.
+func (l *simulation) open(nodes ...string) map[Place]bool {
 	open := maps.Clone(l.in.Placed)
 	maps.DeleteFunc(open, func(place Place, _ bool) bool {
 		return l.in.Finished[place] || nodes != nil && !slices.Contains(nodes, place.Node)
@@ -49,7 +49,7 @@ func (l *life) open(nodes ...string) map[Place]bool {
 	return open
 }
 
-func (l *life) finish(t *rapid.T) {
+func (l *simulation) finish(t *rapid.T) {
 	open := sorted(l.open())
 	if len(open) == 0 {
 		t.Skip()
@@ -61,18 +61,18 @@ func (l *life) finish(t *rapid.T) {
 	}
 }
 
-func (l *life) podGone(t *rapid.T) {
+func (l *simulation) podGone(t *rapid.T) {
 	if len(l.in.Kept) == 0 {
 		t.Skip()
 	}
 	place := rapid.SampledFrom(sorted(l.in.Kept)).Draw(t, "place")
 	delete(l.in.Kept, place)
 	if added := l.replan(t); len(added) != 0 || l.in.Placed[place] {
-		t.Fatalf("the pod of %v has gone, and %v were added, itself: %t", place, added, l.in.Placed[place])
+		t.Fatalf("the pod of %v was deleted, and %v were added, itself: %t", place, added, l.in.Placed[place])
 	}
 }
 
-func (l *life) leave(t *rapid.T) {
+func (l *simulation) leave(t *rapid.T) {
 	if len(l.in.Eligible) < 2 {
 		t.Skip()
 	}
@@ -90,7 +90,7 @@ func (l *life) leave(t *rapid.T) {
 	}
 }
 
-func (l *life) join(t *rapid.T) {
+func (l *simulation) join(t *rapid.T) {
 	if len(l.away) == 0 {
 		t.Skip()
 	}
@@ -103,7 +103,7 @@ func (l *life) join(t *rapid.T) {
 	}
 }
 
-func (l *life) suspendOrResume(t *rapid.T) {
+func (l *simulation) suspendOrResume(t *rapid.T) {
 	l.in.Stopping = !l.in.Stopping
 	added := l.replan(t)
 	if l.in.Stopping && !maps.Equal(l.in.Placed, l.in.Kept) {
@@ -116,10 +116,10 @@ func (l *life) suspendOrResume(t *rapid.T) {
 	}
 }
 
-func TestLife(t *testing.T) {
+func TestSimulation(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLife(t)
+		l := newSimulation(t)
 		l.replan(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"a worker finishes":        l.finish,
@@ -136,11 +136,12 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// A fresh plan is even to within one, and stays so while nodes leave, whatever has finished meanwhile.
+// A new plan differs by at most one worker between nodes, and stays so while nodes leave, whatever has finished
+// meanwhile.
 func TestEven(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLife(t)
+		l := newSimulation(t)
 		for step := 0; ; step++ {
 			l.replan(t)
 			load := map[string]int{}
@@ -169,11 +170,11 @@ func TestEven(t *testing.T) {
 	})
 }
 
-// DaemonSets are made one by one. Whichever are there when the operator is killed, it goes on with the same plan.
+// DaemonSets are created one by one. Whichever exist when the operator crashes, it continues with the same plan.
 func TestGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLife(t)
+		l := newSimulation(t)
 		l.replan(t)
 		whole := l.in.Placed
 		kept := rapid.SliceOfN(rapid.Bool(), v1alpha1.MaxRounds, v1alpha1.MaxRounds).Draw(t, "made")
@@ -181,12 +182,12 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		maps.DeleteFunc(l.in.Placed, func(place Place, _ bool) bool { return !kept[place.Round] })
 		l.replan(t)
 		if !maps.Equal(l.in.Placed, whole) {
-			t.Fatalf("it goes on with %v, and began with %v", l.in.Placed, whole)
+			t.Fatalf("it continues with %v, and began with %v", l.in.Placed, whole)
 		}
 	})
 }
 
-// Without a JobCount each node that is eligible has one worker, but for those that have finished.
+// Without a JobCount each eligible node has one worker, except those that have finished.
 func TestEverywhere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

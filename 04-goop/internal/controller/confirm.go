@@ -1,0 +1,56 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+)
+
+// confirm checks against the API server, not the cache, that the Goop is still in the observed state. It is called before
+// anything is created or extended that may run work, and before the Goop is released: a stale cache must not make
+// finished work run again.
+func (r *GoopReconciler) confirm(ctx context.Context, goop *v1alpha1.Goop) error {
+	var live v1alpha1.Goop
+	key := types.NamespacedName{Namespace: goop.Namespace, Name: goop.Name}
+	if err := r.apiReader.Get(ctx, key, &live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return errStale
+		}
+		return fmt.Errorf("reading Goop %s: %w", goop.Name, err)
+	}
+	if live.UID != goop.UID || live.Spec.Suspend != goop.Spec.Suspend || live.Ended() != goop.Ended() ||
+		live.DeletionTimestamp.IsZero() != goop.DeletionTimestamp.IsZero() || !slices.Equal(live.Status.RecordUIDs, goop.Status.RecordUIDs) {
+		return errStale
+	}
+	return nil
+}
+
+// confirmPods checks against the API server that the cache has all pods of the work. The DaemonSet controller may have
+// created one a moment before it observed that its DaemonSet has no nodes, and the cache may have that first.
+func (r *GoopReconciler) confirmPods(ctx context.Context, observed *observation) error {
+	known := make(map[types.UID]bool, len(observed.pods))
+	for i := range observed.pods {
+		known[observed.pods[i].UID] = true
+	}
+	goop := observed.goop
+	var live corev1.PodList
+	err := r.apiReader.List(ctx, &live, client.InNamespace(goop.Namespace), client.MatchingLabels{
+		v1alpha1.LabelGoop: goop.Name, v1alpha1.LabelRole: v1alpha1.RoleWork,
+	})
+	if err != nil {
+		return fmt.Errorf("listing Pods of Goop %s: %w", goop.Name, err)
+	}
+	for i := range live.Items {
+		if !known[live.Items[i].UID] {
+			return errStale
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/plan"
+)
+
+// ending is the condition that the end of the work sets.
+type ending struct {
+	condition, reason, message string
+}
+
+// endOf returns how the work ends now; nil if it does not end. It is computed from the record alone, because results that
+// are not recorded may be lost. The second value is the time until the deadline, 0 if only an event can cause the end.
+func endOf(observed *observation) (*ending, time.Duration) {
+	if observed.goop.Ended() || observed.unreadable != "" {
+		return nil, 0
+	}
+	if observed.lost != "" {
+		return &ending{v1alpha1.ConditionFailed, v1alpha1.ReasonRecordLost, "ConfigMap " + observed.lost + " of the record was deleted: it is not known which workers have finished"}, 0
+	}
+	failed := observed.record.Failed
+	switch finished := allRecorded(observed); {
+	case failed > 0 && observed.goop.Spec.FailurePolicy == v1alpha1.FailurePolicyFailFast:
+		return &ending{v1alpha1.ConditionFailed, v1alpha1.ReasonWorkersFailed, workersFailed(observed) + ", and failurePolicy is FailFast"}, 0
+	case finished && failed > 0:
+		return &ending{v1alpha1.ConditionFailed, v1alpha1.ReasonWorkersFailed, workersFailed(observed)}, 0
+	case finished:
+		return &ending{v1alpha1.ConditionComplete, v1alpha1.ReasonSucceeded, "every worker exited with 0"}, 0
+	case observed.stopping || observed.goop.Spec.ActiveDeadlineSeconds == nil || observed.record.Started.IsZero():
+		return nil, 0
+	}
+	deadline := *observed.goop.Spec.ActiveDeadlineSeconds
+	if left := observed.record.Started.Add(time.Duration(deadline) * time.Second).Sub(observed.now); left > 0 {
+		return nil, left
+	}
+	return &ending{v1alpha1.ConditionFailed, v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("activeDeadlineSeconds (%d) was exceeded", deadline)}, 0
+}
+
+// workersFailed describes the first failure. It has no counts: they are in the status, and would change the message with
+// each worker.
+func workersFailed(observed *observation) string {
+	if len(observed.record.Failures) == 0 {
+		return "a worker did not succeed"
+	}
+	first := observed.record.Failures[0]
+	return fmt.Sprintf("a worker did not succeed in any of its attempts, first that of round %d on node %s: exit code %d", first.Round, first.Node, first.ExitCode)
+}
+
+// allRecorded reports whether all workers have finished. Without a jobCount that is one on each eligible node, and at
+// least one.
+func allRecorded(observed *observation) bool {
+	if count := observed.goop.Spec.JobCount; count != nil {
+		return len(observed.record.Finished) >= int(*count)
+	}
+	for _, node := range observed.eligible {
+		if !observed.record.Finished[plan.Place{Node: node}] {
+			return false
+		}
+	}
+	return len(observed.record.Finished) > 0
+}

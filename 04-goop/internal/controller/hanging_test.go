@@ -1,0 +1,41 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+)
+
+// An admission webhook delays a request for longer than a reconciliation may take. The reconciliation stops in time to
+// report that.
+func TestHangingRequestIsReported(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.create(suspended)
+	goop := f.goop()
+	goop.Spec.Suspend = false
+	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
+	f.use()
+	f.reconciler.Client = interceptor.NewClient(f.watching(), interceptor.Funcs{
+		Create: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.CreateOption) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	})
+	f.Eventually(func() error {
+		f.clock.Step(writePace)
+		ctx, cancel := context.WithTimeout(f.ctx, reportTime+time.Second)
+		defer cancel()
+		_, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: f.key()})
+		return err
+	}).WithTimeout(time.Minute).Should(MatchError(context.DeadlineExceeded), "the queue retries")
+	f.expectNotRunning(v1alpha1.ReasonAPIError)
+	f.Expect(f.recorded()).To(ContainElement(HavePrefix("Warning APIError")))
+}

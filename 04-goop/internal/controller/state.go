@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/04-goop/internal/plan"
+	"example.com/workbook/04-goop/internal/record"
+)
+
+// observation is the observed state of one reconciliation. The status is computed from it alone.
+type observation struct {
+	now  time.Time
+	goop *v1alpha1.Goop
+	// complete is set if everything could be read.
+	complete bool
+
+	// rounds are the DaemonSets of the work by round number, placed are their nodes according to their affinity, and edited
+	// marks those whose affinity or labels differ from what the operator writes.
+	rounds map[int]*appsv1.DaemonSet
+	placed map[int]plan.Round
+	edited map[int]bool
+	// cleanup is the DaemonSet of the cleanup, nil if there is none. cleanupRound has its nodes.
+	cleanup      *appsv1.DaemonSet
+	cleanupRound plan.Round
+
+	// shards are the trusted ConfigMaps of the record, by number. uids are the uids of all shards, including those that are
+	// lost. It is longer than the list in the status while a new shard is not in the status yet.
+	shards map[int]*corev1.ConfigMap
+	uids   []string
+	// found are all ConfigMaps with the name and label of a shard. forged is the number of the one that is not trusted; -1
+	// if there is none.
+	found  map[int]*corev1.ConfigMap
+	forged int
+	// record is the content of the shards. lost is the name of a shard that no longer exists, and unreadable is the reason
+	// why an existing one cannot be read; otherwise both are empty.
+	record           *record.Record
+	lost, unreadable string
+
+	// unbegun: no DaemonSet of the work was ever created. unsure: work may have begun on nodes that are missing from the
+	// record.
+	unbegun, unsure bool
+
+	pods []corev1.Pod
+	// work summarizes the pods of the work, and cleaning those of the cleanup.
+	work, cleaning podSummary
+	nodes          nodes
+	// eligible are the nodes on which workers may run.
+	eligible []string
+
+	// stopping: only pods of finished workers may stay.
+	stopping bool
+	// hostRejected: the Goop requests host access that is not permitted.
+	hostRejected bool
+	// plan lists the desired DaemonSets. For a Goop that is being deleted, these are the DaemonSets that it would have
+	// otherwise. unplanned is the error for workers without a place; nil if every worker has one.
+	plan      []plan.Round
+	unplanned error
+
+	// mayCreatePods: the DaemonSet controller may still create pods for work that is being suspended.
+	mayCreatePods bool
+	// noPods: work has to be done, and for some time there has been no pod for it.
+	noPods bool
+	// failure is what failed; nil if nothing did.
+	failure *failure
+	// requeue is the time until the next reconciliation; 0 if an event will trigger it.
+	requeue time.Duration
+}
+
+// newObservation returns an observation without any observed state.
+func newObservation(goop *v1alpha1.Goop, now time.Time) *observation {
+	return &observation{
+		now: now, goop: goop, forged: -1, record: record.Salvage(nil, 0),
+		rounds: map[int]*appsv1.DaemonSet{}, placed: map[int]plan.Round{}, edited: map[int]bool{},
+		shards: map[int]*corev1.ConfigMap{},
+	}
+}
+
+func (o *observation) key() types.NamespacedName { return client.ObjectKeyFromObject(o.goop) }
+
+func (o *observation) request() ctrl.Request { return ctrl.Request{NamespacedName: o.key()} }
+
+// requeueAfter requests a reconciliation after that time; 0 requests none. The shortest time counts.
+func (o *observation) requeueAfter(after time.Duration) {
+	if after > 0 && (o.requeue == 0 || after < o.requeue) {
+		o.requeue = after
+	}
+}
+
+// ignoresResults reports whether results of workers are no longer recorded.
+func ignoresResults(observed *observation) bool {
+	return observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || observed.lost != ""
+}
+
+// isRecordOfUse reports whether the record of a Goop is still needed. After the end of the work only a cleanup needs it.
+func isRecordOfUse(goop *v1alpha1.Goop) bool {
+	return !goop.Ended() || !goop.DeletionTimestamp.IsZero() || len(goop.Spec.CleanupCmd) > 0
+}
+
+func hasFinalizer(goop *v1alpha1.Goop) bool {
+	return controllerutil.ContainsFinalizer(goop, v1alpha1.CleanupFinalizer)
+}
+
+// isConcluded reports whether the status has the outcome of the cleanup.
+func isConcluded(goop *v1alpha1.Goop) bool {
+	reason := conditionOf(goop.Status.Conditions, v1alpha1.ConditionRunning).Reason
+	return reason == v1alpha1.ReasonCleanedUp || reason == v1alpha1.ReasonCleanupIncomplete
+}
+
+// mayHaveBegun returns the nodes where work may have begun according to everything but the record; none if the record and
+// the DaemonSets are complete. If in doubt it includes a node.
+func mayHaveBegun(observed *observation) map[string]bool {
+	nodes := map[string]bool{}
+	add := func(names []string) {
+		for _, node := range names {
+			nodes[node] = true
+		}
+	}
+	damaged := isDamaged(observed)
+	gone, going := lostRounds(observed)
+	switch {
+	case observed.cleanup != nil && damaged:
+		// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended.
+		add(observed.cleanupRound.Nodes)
+	case observed.cleanup == nil && (damaged || gone || going):
+		add(nodesWithTraces(observed))
+		if damaged || gone || observed.goop.Spec.JobCount == nil {
+			add(observed.eligible)
+		}
+	}
+	return nodes
+}
+
+// nodesWithTraces returns the nodes that appear in DaemonSets, pods and status.
+func nodesWithTraces(observed *observation) []string {
+	var nodes []string
+	for _, round := range observed.placed {
+		if !round.Everywhere {
+			nodes = append(nodes, round.Nodes...)
+		}
+	}
+	for _, failure := range observed.goop.Status.Failures {
+		nodes = append(nodes, failure.Node)
+	}
+	for i := range observed.pods {
+		if node := observed.pods[i].Spec.NodeName; node != "" {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// lostRounds reports whether DaemonSets of the work are gone, and whether one is being deleted. It is about Goops that
+// are being deleted and whose record does not state that the work has ended. In a foreground deletion the garbage
+// collector deletes these DaemonSets, also while the operator is down. Without them, the nodes where work began after the
+// last write of the record are unknown.
+func lostRounds(observed *observation) (gone, going bool) {
+	if observed.goop.DeletionTimestamp.IsZero() || observed.record.Started.IsZero() || observed.unbegun {
+		return false, false
+	}
+	for _, daemonSet := range observed.rounds {
+		going = going || isBeingDeleted(daemonSet)
+	}
+	for _, round := range observed.plan {
+		// A round after the last existing one may never have been created.
+		created := going || len(observed.rounds) == 0 || round.Number < len(observed.rounds)
+		gone = gone || (observed.rounds[round.Number] == nil && created)
+	}
+	return gone, going
+}
+
+// isDamaged reports whether parts of the record are lost or cannot be read.
+func isDamaged(observed *observation) bool { return observed.lost != "" || observed.unreadable != "" }
+
+// isObserved reports whether the DaemonSet controller has acted on the current spec of a DaemonSet. Until then it may still
+// create pods for an earlier one, so that the absence of pods proves nothing. It neither creates pods for a DaemonSet that
+// is being deleted nor writes its status.
+func isObserved(daemonSet *appsv1.DaemonSet) bool {
+	return isBeingDeleted(daemonSet) || daemonSet.Status.ObservedGeneration >= daemonSet.Generation
+}
+
+func isBeingDeleted(daemonSet *appsv1.DaemonSet) bool { return !daemonSet.DeletionTimestamp.IsZero() }
