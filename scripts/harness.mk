@@ -1,5 +1,15 @@
 # What the harness does for every Makefile that includes this one. HARNESS is the folder that holds
 # shared/ and scripts/.
+
+# With CDPATH set, cd goes to another folder than the one that is named.
+unexport CDPATH
+# Programs of the harness run here, whatever is built otherwise.
+unexport GOOS GOARCH
+# Images hold static programs, which are built without cgo. All else is built like them: Go compiles a package once for
+# tests, programs and images. Only the race detector needs cgo.
+CGO_ENABLED ?= $(if $(findstring -race,$(TEST_FLAGS)),1,0)
+export CGO_ENABLED
+
 harness = go -C $(HARNESS)/shared run ./cmd/harness
 
 ifeq (,$(GOAL_STAGES))
@@ -37,3 +47,5 @@ endif
 .PHONY: need-go
 need-go:
 	@command -v go >/dev/null 2>&1 || { echo 'go is missing: install Go 1.26 or later from https://go.dev/dl and put it on your PATH' >&2; exit 1; }
+	@case "$$(go env GOWORK GOFLAGS | tr '\n' ' ')" in /*-mod=mod*|/*-mod=vendor*|/*-modfile=*) \
+		echo "GOFLAGS is $$(go env GOFLAGS), and a workspace takes neither -mod nor -modfile: unset GOFLAGS, or, if you set it by go env -w, go env -u GOFLAGS" >&2; exit 1;; esac

@@ -1,8 +1,9 @@
 #!/bin/sh
 # lint.sh [DIR]: golangci-lint over every module in and below DIR. Without DIR: over all modules, then
 # shfmt over the shell scripts and actionlint over the workflows. All run; the exit code tells.
-# FIX=1 mends what golangci-lint and shfmt can mend themselves.
+# FIX=1 corrects what golangci-lint and shfmt can correct themselves.
 set -eu
+unset CDPATH
 scripts=$(cd "$(dirname "$0")" && pwd)
 tools=$scripts/tools
 failed=0
@@ -16,12 +17,13 @@ tool() {
   go -C "$2" tool -n "$1"
 }
 
-# modules DIR: prints the folders below DIR that hold a go.mod and Go files of that module. The
-# harness inside a project made by `make starter` is linted where it comes from.
+# modules DIR: prints the folders below DIR that hold a go.mod and Go files of that module, or a go.mod that go cannot
+# read: the linter says why. The harness inside a project made by `make starter` is linted where it comes from; copies
+# among artifacts are not ours.
 modules() {
-  find "$1" -name go.mod -not -path '*/.*/*' -not -path '*/hack/harness/*' | sort | while read -r file; do
+  find "$1" -name go.mod -not -path '*/.*/*' -not -path '*/hack/harness/*' -not -path '*/_artifacts/*' | sort | while IFS= read -r file; do
     dir=${file%/go.mod}
-    if (cd "$dir" && go list ./... 2>/dev/null | grep -q .); then
+    if ! packages=$(cd "$dir" && go list ./... 2>/dev/null) || [ -n "$packages" ]; then
       echo "$dir"
     fi
   done
@@ -36,9 +38,8 @@ done
 
 cd "$scripts/.."
 echo '==> shfmt'
-git ls-files -co --exclude-standard -- '*.sh' .ci/run | while read -r file; do
-  [ ! -f "$file" ] || echo "$file"
-done | xargs "$(tool shfmt "$tools")" -d ${FIX:+-w} || failed=1
+files=$("$scripts/files.sh" '*.sh' .ci/run)
+printf '%s\n' "$files" | tr '\n' '\0' | xargs -0 "$(tool shfmt "$tools")" -d ${FIX:+-w} || failed=1
 
 echo '==> actionlint'
 "$(tool actionlint "$tools")" -shellcheck= -pyflakes= || failed=1

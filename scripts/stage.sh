@@ -1,6 +1,7 @@
 #!/bin/sh
 # stage.sh stage-N [TARGET…]: runs the targets of stage N, or lists them.
 set -eu
+unset CDPATH
 cd "$(dirname "$0")/.."
 number=${1#stage-}
 shift

@@ -2,11 +2,15 @@
 # verify-snippets.sh: the code that a Markdown file shows by an [embedmd] line is the code that is
 # there. `make snippets` brings it up to date.
 set -eu
+unset CDPATH
 cd "$(dirname "$0")/.."
+files=$(scripts/files.sh '*.md')
 embedmd=$(GOWORK=off go -C scripts/tools tool -n embedmd)
 flag=${1:--d}
 failed=0
-for file in $(git ls-files --cached --others --exclude-standard -- '*.md'); do
-  [ ! -f "$file" ] || "$embedmd" "$flag" "$file" >&2 || failed=1
-done
+while IFS= read -r file; do
+  "$embedmd" "$flag" "$file" </dev/null >&2 || failed=1
+done <<EOF
+$files
+EOF
 exit "$failed"

@@ -2,6 +2,7 @@
 # verify-standalone.sh: each module builds, vets and is tidy without the workspace, and each stage
 # does so as a copy in a folder of its own.
 set -eu
+unset CDPATH
 cd "$(dirname "$0")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
@@ -27,7 +28,10 @@ for stage in 0[1-4]-*; do
   scripts/copy-tree.sh "$stage" "$copy/$stage"
   sound "a copy of $stage" "$copy/$stage"
 done
-for module in $(GOWORK='' go list -m -f '{{.Dir}}'); do
+modules=$(GOWORK='' go list -m -f '{{.Dir}}')
+while IFS= read -r module; do
   sound "$module" "$module"
-done
+done <<END
+$modules
+END
 exit "$failed"

@@ -56,7 +56,7 @@ func startBrowser(t *testing.T) browser {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium),
-		// The sandbox needs rights that root in a container lacks; all pages are ours.
+		// The sandbox needs capabilities that root in a container lacks; all pages are ours.
 		chromedp.NoSandbox,
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
@@ -207,10 +207,10 @@ func (p *tab) eventually(t *testing.T, expression string) {
 	t.Helper()
 	for deadline := time.After(drawn); ; {
 		isTrue, err := try[bool](p, expression)
-		// Between two pages the browser refuses: there is none to ask.
-		refused := new(cdproto.Error)
+		// Between two pages the browser returns an error: no page is there to ask.
+		rejected := new(cdproto.Error)
 		switch {
-		case err != nil && !errors.As(err, &refused):
+		case err != nil && !errors.As(err, &rejected):
 			t.Fatalf("evaluating %s: %v", expression, err)
 		case isTrue:
 			return

@@ -63,7 +63,10 @@ const contrastOfDiagrams = `
 func TestSchemes(t *testing.T) {
 	home := serveSite(t, siteDir(t))
 	chromium := startBrowser(t)
-	pages := []string{"/index.html", "/10-a-raw-controller.html", "/05-list-and-watch-by-hand.html", "/repository/01-informers/internal/raw/loop.go.html"}
+	pages := []string{
+		"/index.html", "/troubleshooting.html", "/10-a-raw-controller.html", "/05-list-and-watch-by-hand.html",
+		"/repository/01-informers/internal/raw/loop.go.html",
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		for name, size := range map[string]action{"desktop": desktop, "phone": phone} {
 			p := chromium.open(t, home, size, prefers(scheme))

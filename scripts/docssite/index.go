@@ -25,7 +25,7 @@ type section struct {
 func writeIndex(site string, pages []*page) error {
 	var sections []section
 	for _, p := range pages {
-		if p.Kind == source || p.Kind == folder {
+		if p.Kind == source || p.Kind == folder || p.Kind == picture {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(site, filepath.FromSlash(p.URL)))
@@ -99,7 +99,7 @@ func (r *sectionReader) end() {
 	r.now = section{}
 }
 
-// isBlock tells whether the words before and after the end of an element are two.
+// isBlock reports whether the words before and after the end of an element are two.
 func isBlock(node *html.Node) bool {
 	switch node.DataAtom {
 	case atom.P, atom.Li, atom.Td, atom.Th, atom.Pre, atom.Div, atom.Summary, atom.Br:

@@ -1,6 +1,6 @@
-// Command docssite makes a static site of the chapters in docs/: it says what the pages are, Hugo renders them, and what
+// Command docssite makes a static site of the book in docs/: it says what the pages are, Hugo renders them, and what
 // Hugo does not do (the index of the search, the script that draws diagrams) is added. Whatever file of the repository
-// a chapter links to has its page too.
+// the book links to has its page too.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if *listen == "" {
 		return nil
 	}
-	return serve(ctx, out, *listen, *dest)
+	return serve(ctx, out, *listen, siteHandler(*dest, repo))
 }
 
 // build makes the site in dest, which is replaced as a whole when all went well.
@@ -142,12 +142,12 @@ func writeFile(name string, content []byte) error {
 }
 
 // serve serves the site until it is interrupted.
-func serve(ctx context.Context, out io.Writer, address, dir string) error {
+func serve(ctx context.Context, out io.Writer, address string, handler http.Handler) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	server := &http.Server{Handler: http.FileServer(http.Dir(dir)), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	fmt.Fprintf(out, "serving at http://%s, until Ctrl-C\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -14,7 +14,8 @@ import (
 	"path/filepath"
 )
 
-// The script that draws the diagrams. No Go module has it; npm has, and a reader without npm sees the diagrams' text.
+// The script that draws the diagrams. No Go module has it; npm has, and a reader without npm, or without a network, sees
+// the diagrams' text.
 const (
 	mermaidPackage = "mermaid@12.3.0"
 	mermaidFile    = "package/dist/mermaid.min.js"
@@ -22,14 +23,14 @@ const (
 	mermaidName    = "mermaid-12.3.0.min.js" // in the cache
 )
 
-var errNoNPM = errors.New("npm is missing")
+var errNoScript = errors.New("there is no script that draws them")
 
 // addMermaid puts the script into the site, from the cache or by npm.
 func addMermaid(ctx context.Context, out io.Writer, site string) error {
 	script, err := mermaid(ctx)
 	switch {
-	case errors.Is(err, errNoNPM):
-		fmt.Fprintln(out, "the diagrams are shown as text: npm, which has the script that draws them, is missing")
+	case errors.Is(err, errNoScript) && ctx.Err() == nil: // Ctrl-C ends npm too
+		fmt.Fprintf(out, "the diagrams are shown as text: %v\n", err)
 		script = nil
 	case err != nil:
 		return fmt.Errorf("getting the script that draws diagrams: %w", err)
@@ -48,7 +49,7 @@ func mermaid(ctx context.Context) ([]byte, error) {
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		return nil, errNoNPM
+		return nil, fmt.Errorf("%w: npm, which has it, is missing", errNoScript)
 	}
 	temp, err := os.MkdirTemp("", "docssite-")
 	if err != nil {
@@ -58,7 +59,7 @@ func mermaid(ctx context.Context) ([]byte, error) {
 	pack := exec.CommandContext(ctx, npm, "pack", "--silent", "--pack-destination", temp, mermaidPackage)
 	pack.Dir, pack.Stderr = temp, os.Stderr
 	if err := pack.Run(); err != nil {
-		return nil, fmt.Errorf("npm pack %s: %w", mermaidPackage, err)
+		return nil, fmt.Errorf("%w: npm pack %s: %w", errNoScript, mermaidPackage, err)
 	}
 	archives, err := filepath.Glob(filepath.Join(temp, "*.tgz"))
 	if err != nil || len(archives) != 1 {

@@ -22,9 +22,11 @@ import (
 const (
 	start   = "start"
 	chapter = "chapter"
-	article = "article" // a Markdown file that is not a chapter
+	guide   = "guide"   // any other page of the book: what a reader looks up
+	article = "article" // a Markdown file outside of docs/
 	source  = "source"  // any other file, with the colours of its language
 	folder  = "folder"
+	picture = "picture" // a file of the site, and no page
 )
 
 // page is one page of the site, made of a file or a folder of the repository.
@@ -34,18 +36,28 @@ type page struct {
 	URL    string // from the root of the site
 	Title  string
 	Weight int // its place: the order of the paths
-	// Listed tells whether every page links to it, though it is no chapter.
+	// Listed reports whether every page links to it, though it is no chapter.
 	Listed  bool
 	Entries []string // of a folder
-	Content []byte
+	// Exercises are those that a stage's list of them links to, in its order.
+	Exercises []string
+	Content   []byte
 }
 
 const startPage = "docs/README.md"
 
-var chapterName = regexp.MustCompile(`^docs/[0-9]{2}-[^/]*\.md$`)
+var (
+	chapterName = regexp.MustCompile(`^docs/[0-9]{2}-[^/]*\.md$`)
+	guideName   = regexp.MustCompile(`^docs/[a-z]+\.md$`)
+)
 
 // listed is what every page links to besides the chapters.
 var listed = regexp.MustCompile(`^(README\.md|0[1-4]-[a-z]+/README\.md|shared/README\.md)$`)
+
+var (
+	exerciseList = regexp.MustCompile(`^0[1-4]-[a-z]+/exercises/README\.md$`)
+	exerciseTask = regexp.MustCompile(`/exercises/[0-9]{2}[a-z]-[^/]+/README\.md$`)
+)
 
 // listFiles lists what git tracks, and what it would if you added it.
 func listFiles(ctx context.Context, repo string) ([]string, error) {
@@ -80,7 +92,8 @@ func collect(repo fs.FS, files []string) ([]*page, error) {
 				c.entries[dir] = append(c.entries[dir], path.Base(name))
 			}
 		}
-		if file == startPage || chapterName.MatchString(file) || listed.MatchString(file) {
+		if file == startPage || chapterName.MatchString(file) || guideName.MatchString(file) || listed.MatchString(file) ||
+			exerciseList.MatchString(file) {
 			c.queue = append(c.queue, file)
 		}
 	}
@@ -113,14 +126,21 @@ func (c *collector) add(name string) {
 	switch entries, isFolder := c.entries[name]; {
 	case isFolder:
 		p.Kind, p.URL, p.Entries = folder, "/repository/"+name+"/index.html", entries
+		// Its files are a click away. What is deeper has a page if something else links to it.
 		for _, entry := range entries {
-			c.queue = append(c.queue, path.Join(name, entry))
+			if file := path.Join(name, entry); c.entries[file] == nil {
+				c.queue = append(c.queue, file)
+			}
 		}
 		return
 	case name == startPage:
 		p.Kind, p.URL = start, "/index.html"
 	case chapterName.MatchString(name):
 		p.Kind, p.URL = chapter, "/"+strings.TrimSuffix(path.Base(name), ".md")+".html"
+	case guideName.MatchString(name):
+		p.Kind, p.URL = guide, "/"+strings.TrimSuffix(path.Base(name), ".md")+".html"
+	case path.Ext(name) == ".png":
+		p.Kind, p.URL = picture, "/repository/"+name
 	case path.Ext(name) == ".md":
 		p.Kind, p.URL = article, "/repository/"+name+".html"
 		p.Listed = listed.MatchString(name)
@@ -133,7 +153,7 @@ func (c *collector) add(name string) {
 		return
 	}
 	p.Content = content
-	if p.Kind != source {
+	if p.Kind != source && p.Kind != picture {
 		c.follow(p)
 	}
 }
@@ -148,6 +168,10 @@ func (c *collector) follow(p *page) {
 				p.Title = plain(node, p.Content)
 			}
 		case *ast.Link:
+			if entering {
+				c.link(p, string(node.Destination))
+			}
+		case *ast.Image:
 			if entering {
 				c.link(p, string(node.Destination))
 			}
@@ -166,6 +190,9 @@ func (c *collector) link(p *page, destination string) {
 		return
 	}
 	to := path.Join(path.Dir(p.Source), target.Path)
+	if exerciseList.MatchString(p.Source) && exerciseTask.MatchString(to) && !slices.Contains(p.Exercises, to) {
+		p.Exercises = append(p.Exercises, to)
+	}
 	if !slices.Contains(c.entries[path.Dir(to)], path.Base(to)) {
 		c.errs = append(c.errs, fmt.Errorf("%s: the link to %s is dead: there is no %s in the repository", p.Source, destination, to))
 		return

@@ -11,15 +11,20 @@ import (
 func repository() (fstest.MapFS, []string) {
 	repo := fstest.MapFS{}
 	files := map[string]string{
-		"README.md":                   "# The repository\n\n[stage](01-stage/README.md)\n",
-		"docs/README.md":              "# The chapters\n\n[one](01-one.md)\n",
-		"docs/01-one.md":              "# 01 `One`\n\n[`Work` in work.go](../01-stage/work.go#L3), [`Work`](../01-stage/work.go), [all](../01-stage/config) [out](https://example.com/x)\n",
-		"docs/02-two.md":              "# 02 Two\n\n[the first](01-one.md#01-one)\n",
-		"01-stage/README.md":          "# A stage\n",
-		"01-stage/work.go":            "package stage\n\n// Work works.\nfunc Work() {}\n\nfunc (a) Same() {}\n\nfunc (b) Same() {}\n",
-		"01-stage/unlinked.go":        "package stage\n",
-		"01-stage/config/a.yaml":      "a: 1\n",
-		"01-stage/config/deep/b.yaml": "b: 1\n",
+		"README.md":                               "# The repository\n\n[stage](01-stage/README.md)\n",
+		"docs/README.md":                          "# The chapters\n\n![a cow](images/cow.png) [one](01-one.md)\n",
+		"docs/words.md":                           "# Words\n\n[one](01-one.md)\n",
+		"docs/images/cow.png":                     "# no Markdown, [gone](gone.md)\n",
+		"docs/01-one.md":                          "# 01 `One`\n\n[`Work` in work.go](../01-stage/work.go#L3), [`Work`](../01-stage/work.go), [all](../01-stage/config) [out](https://example.com/x)\n",
+		"docs/02-two.md":                          "# 02 Two\n\n[the first](01-one.md#01-one)\n",
+		"01-stage/README.md":                      "# A stage\n",
+		"01-stage/work.go":                        "package stage\n\n// Work works.\nfunc Work() {}\n\nfunc (a) Same() {}\n\nfunc (b) Same() {}\n",
+		"01-stage/unlinked.go":                    "package stage\n",
+		"01-stage/exercises/README.md":            "# Exercises\n\n[02a](02a-second/README.md) [01b](01b-first/README.md) [02a](02a-second/README.md) [work](../work.go)\n",
+		"01-stage/exercises/02a-second/README.md": "# 02a Second\n",
+		"01-stage/exercises/01b-first/README.md":  "# 01b First\n",
+		"01-stage/config/a.yaml":                  "a: 1\n",
+		"01-stage/config/deep/b.yaml":             "b: 1\n",
 	}
 	names := make([]string, 0, len(files))
 	for name, text := range files {
@@ -44,25 +49,39 @@ func TestCollect(t *testing.T) {
 		"article /repository/01-stage/README.md.html A stage",
 		"folder /repository/01-stage/config/index.html 01-stage/config",
 		"source /repository/01-stage/config/a.yaml.html 01-stage/config/a.yaml",
-		"folder /repository/01-stage/config/deep/index.html 01-stage/config/deep",
-		"source /repository/01-stage/config/deep/b.yaml.html 01-stage/config/deep/b.yaml",
+		"article /repository/01-stage/exercises/01b-first/README.md.html 01b First",
+		"article /repository/01-stage/exercises/02a-second/README.md.html 02a Second",
+		"article /repository/01-stage/exercises/README.md.html Exercises",
 		"source /repository/01-stage/work.go.html 01-stage/work.go",
 		"article /repository/README.md.html The repository",
 		"chapter /01-one.html 01 One",
 		"chapter /02-two.html 02 Two",
 		"start /index.html The chapters",
+		"picture /repository/docs/images/cow.png docs/images/cow.png",
+		"guide /words.html Words",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, p := range pages {
+		var want []string
+		if p.Title == "Exercises" {
+			want = []string{"01-stage/exercises/02a-second/README.md", "01-stage/exercises/01b-first/README.md"}
+		}
+		if !slices.Equal(p.Exercises, want) {
+			t.Errorf("the exercises of %s are %s, not %s", p.Source, p.Exercises, want)
+		}
 	}
 }
 
 func TestCollectRefusesDeadLinks(t *testing.T) {
 	t.Parallel()
 	repo, names := repository()
-	repo["docs/02-two.md"] = &fstest.MapFile{Data: []byte("[gone](../01-stage/gone.go)\n")}
+	repo["docs/02-two.md"] = &fstest.MapFile{Data: []byte("[gone](../01-stage/gone.go)\n\n![gone](images/gone.png)\n")}
 	_, err := collect(repo, names)
-	if err == nil || err.Error() != "docs/02-two.md: the link to ../01-stage/gone.go is dead: there is no 01-stage/gone.go in the repository" {
+	const want = "docs/02-two.md: the link to ../01-stage/gone.go is dead: there is no 01-stage/gone.go in the repository\n" +
+		"docs/02-two.md: the link to images/gone.png is dead: there is no docs/images/gone.png in the repository"
+	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	if _, err := collect(repo, slices.DeleteFunc(names, func(name string) bool { return name == startPage })); err == nil ||

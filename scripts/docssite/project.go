@@ -37,7 +37,7 @@ func writeProject(work string, pages []*page) error {
 	}
 	known := map[string]target{}
 	for _, p := range pages {
-		known[p.Source] = target{URL: p.URL, Lines: declarations(p)}
+		known[p.Source] = target{URL: p.URL, Title: p.Title, Lines: declarations(p)}
 		if err := writePage(work, p); err != nil {
 			return fmt.Errorf("writing %s for Hugo: %w", p.Source, err)
 		}
@@ -51,7 +51,8 @@ func writeProject(work string, pages []*page) error {
 
 // target is where a link to a file leads.
 type target struct {
-	URL string `json:"url"`
+	URL   string `json:"url"`
+	Title string `json:"title"`
 	// Lines are where a Go file declares what a link's text may name.
 	Lines map[string]int `json:"lines"`
 }
@@ -63,6 +64,7 @@ func writePage(work string, p *page) error {
 		"title": p.Title, "weight": p.Weight, "url": p.URL,
 		"params": map[string]any{
 			"kind": p.Kind, "source": p.Source, "listed": p.Listed, "entries": p.Entries, "language": language(p.Source),
+			"exercises": p.Exercises,
 		},
 	}
 	head, err := json.MarshalIndent(matter, "", " ")
@@ -76,6 +78,8 @@ func writePage(work string, p *page) error {
 	}
 	content := filepath.Join(work, "content", name)
 	switch p.Kind {
+	case picture:
+		return writeFile(filepath.Join(work, "static", filepath.FromSlash(p.URL)), p.Content)
 	case source:
 		if err := writeFile(filepath.Join(work, "source", filepath.FromSlash(p.Source)), p.Content); err != nil {
 			return err

@@ -17,6 +17,7 @@ func TestSearch(t *testing.T) {
 		for words, want := range map[string]string{
 			"raw controller custom": "/10-a-raw-controller.html", // its title
 			"handleAnyWatch":        "/10-a-raw-controller.html", // in its text only
+			"too old resource":      "/troubleshooting.html",     // an error, of which a reader has the text
 		} {
 			t.Run(name+" "+words, func(t *testing.T) {
 				p := chromium.open(t, home, size)

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,10 +43,24 @@ func chapters(t *testing.T) []string {
 	return addresses
 }
 
+// guides are the addresses of what else there is in docs/, besides the start page.
+func guides(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../docs/[a-z]*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no guides (%v)", err)
+	}
+	addresses := make([]string, 0, len(files))
+	for _, file := range files {
+		addresses = append(addresses, "/"+strings.TrimSuffix(filepath.Base(file), ".md")+".html")
+	}
+	return addresses
+}
+
 // texts are the pages with text of ours.
 func texts(t *testing.T) []string {
 	t.Helper()
-	return append([]string{"/index.html", "/repository/README.md.html", "/repository/02-lolcow/README.md.html"}, chapters(t)...)
+	return slices.Concat([]string{"/index.html", "/repository/README.md.html", "/repository/02-lolcow/README.md.html"}, guides(t), chapters(t))
 }
 
 // document is a page of the site, as it is on the disk.
@@ -182,6 +197,19 @@ func TestChaptersAreThere(t *testing.T) {
 	}
 }
 
+// TestGuidesAreThere looks for a link to each guide on each page.
+func TestGuidesAreThere(t *testing.T) {
+	t.Parallel()
+	documents := readSite(t)
+	for address, d := range documents {
+		for _, guide := range guides(t) {
+			if !slices.ContainsFunc(d.links, func(link string) bool { return path.Join(path.Dir(address), link) == guide }) {
+				t.Errorf("%s does not link to %s", address, guide)
+			}
+		}
+	}
+}
+
 // TestPages looks at the pages with a reader's eyes, on a desktop and on a phone.
 func TestPages(t *testing.T) {
 	home := serveSite(t, siteDir(t))
@@ -215,6 +243,9 @@ func (p *tab) checkPage(t *testing.T, address string) {
 	}
 	if found := evaluate[int](t, p, `[...document.querySelectorAll(".text details")].filter((one) => one.open).length`); found > 0 {
 		t.Errorf("%d answers are open before they are asked for", found)
+	}
+	if broken := evaluate[string](t, p, `[...document.images].filter((one) => !one.complete || one.naturalWidth === 0).map((one) => one.src).join(" ")`); broken != "" {
+		t.Errorf("pictures are not shown: %s", broken)
 	}
 	markdown, err := os.ReadFile(filepath.Join("../../docs", strings.TrimSuffix(path.Base(address), ".html")+".md"))
 	if err != nil {

@@ -5,6 +5,7 @@ package docstest
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,7 @@ type Command struct {
 	Text string
 	// Options are the words after sh in the first line of the block.
 	Options Options
-	// Shown is what the next block of output shows, which may begin far below, at ShownLine. HasOutput tells whether
+	// Shown is what the next block of output shows, which may begin far below, at ShownLine. HasOutput reports whether
 	// there is one.
 	Shown     string
 	ShownLine int
@@ -52,23 +53,43 @@ type Chapter struct {
 
 // Chapters reads all chapters of a folder, in order.
 func Chapters(dir string) ([]Chapter, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "[0-9][0-9]-*.md"))
+	files, err := fs.Glob(os.DirFS(dir), "[0-9][0-9]-*.md")
 	if err != nil {
 		return nil, fmt.Errorf("looking for chapters: %w", err)
 	}
 	chapters := make([]Chapter, 0, len(files))
 	for _, file := range files {
-		source, err := os.ReadFile(file)
+		source, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			return nil, fmt.Errorf("reading a chapter: %w", err)
 		}
-		chapter, err := parse(filepath.Base(file), source)
+		chapter, err := parse(file, source)
 		if err != nil {
 			return nil, err
 		}
 		chapters = append(chapters, chapter)
 	}
 	return chapters, nil
+}
+
+// choose returns the chapters whose names match what CHAPTER of make docs-test says: a regular expression.
+func choose(chapters []Chapter, wish string) ([]Chapter, error) {
+	pattern, err := regexp.Compile(wish)
+	if err != nil {
+		return nil, fmt.Errorf("CHAPTER=%s: %w", wish, err)
+	}
+	var chosen []Chapter
+	var names []string
+	for _, chapter := range chapters {
+		names = append(names, chapter.Name)
+		if pattern.MatchString(chapter.Name) {
+			chosen = append(chosen, chapter)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("CHAPTER=%s: there is no such chapter; there are %s", wish, strings.Join(names, ", "))
+	}
+	return chosen, nil
 }
 
 // markdown knows tables, as GitHub does.
@@ -86,6 +107,9 @@ func parse(name string, source []byte) (Chapter, error) {
 	return chapter, err
 }
 
+// embedded matches what is before the language of a block of code that embedmd writes.
+var embedded = regexp.MustCompile("\\[embedmd\\]:#[^\n]*\n```$")
+
 // add takes a block of commands, or of output; all other blocks are only to be read.
 func (c *Chapter) add(block *ast.FencedCodeBlock) error {
 	language, words, _ := strings.Cut(string(block.Info.Segment.Value(c.Source)), " ")
@@ -93,6 +117,9 @@ func (c *Chapter) add(block *ast.FencedCodeBlock) error {
 	content := string(block.Lines().Value(c.Source))
 	switch language {
 	case "sh":
+		if embedded.Match(c.Source[:block.Info.Segment.Start]) {
+			return fmt.Errorf("%s.md:%d: a script that is shown and not run is a block of text", c.Name, line)
+		}
 		options, err := parseOptions(words)
 		if err != nil {
 			return fmt.Errorf("%s.md:%d: %w", c.Name, line, err)

@@ -26,12 +26,15 @@ func newTryout(t *testing.T, chapters map[string]string) *tryout {
 	t.Helper()
 	b := &tryout{dir: t.TempDir()}
 	b.mark, b.out = filepath.Join(b.dir, "mark"), filepath.Join(b.dir, "out")
-	script, err := os.ReadFile("../copy-tree.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
 	repository := filepath.Join(b.dir, "repository")
-	files := map[string]string{"Makefile": tryoutMakefile, "scripts/copy-tree.sh": string(script), ".gitignore": "_artifacts/\n"}
+	files := map[string]string{"Makefile": tryoutMakefile, ".gitignore": "_artifacts/\n"}
+	for _, script := range []string{"copy-tree.sh", "files.sh"} {
+		text, err := os.ReadFile(filepath.Join("..", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["scripts/"+script] = string(text)
+	}
 	for name, text := range chapters {
 		files["docs/"+name+".md"] = strings.ReplaceAll(text, "~", fence)
 	}
@@ -53,8 +56,8 @@ func (b *tryout) command(t *testing.T, before ...string) *exec.Cmd {
 	t.Helper()
 	words := append(before, os.Args[0], "-test.run=^TestChapters$", "-test.v", "-test.timeout=10m")
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "DOCS_CLUSTER=embedded", "CLUSTER_NAME=book", "MARK="+b.mark, "PIDS="+b.dir+"/pids",
-		"DOCS_ROOT="+filepath.Join(b.dir, "repository"))
+	cmd.Env = append(os.Environ(), "DOCS_CLUSTER=embedded", "CLUSTER_NAME=the-reader-s", "DOCS_CLUSTER_NAME=book", "MARK="+b.mark, "PIDS="+b.dir+"/pids",
+		"DOCS_ROOT="+filepath.Join(b.dir, "repository"), "DOCS_LANES=1")
 	out, err := os.Create(b.out)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +74,25 @@ func (b *tryout) read(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(content)
+}
+
+func TestOneChapterIsChosen(t *testing.T) {
+	t.Parallel()
+	for wish, want := range map[string]string{
+		"02": "RUN   TestChapters/02-y", "": "RUN   TestChapters/01-x", "99": "CHAPTER=99: there is no such chapter; there are 01-x, 02-y",
+	} {
+		b := newTryout(t, map[string]string{"01-x": "~sh\ntrue\n~\n", "02-y": "~sh\ntrue\n~\n"})
+		cmd := b.command(t)
+		cmd.Env = append(cmd.Env, "DOCS_CHAPTER="+wish)
+		err := cmd.Run()
+		out := b.read(t, b.out)
+		if !strings.Contains(out, want) || (err == nil) != (wish != "99") {
+			t.Errorf("CHAPTER=%s: want %q, got %v:\n%s", wish, want, err, out)
+		}
+		if wish == "02" && strings.Contains(out, "01-x") {
+			t.Errorf("CHAPTER=02 runs another chapter:\n%s", out)
+		}
+	}
 }
 
 func TestChaptersAreRun(t *testing.T) {
@@ -234,21 +256,22 @@ func within(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestRunsAreNotCached: Go's cache of results sees no change of a file outside the module, as the chapters are.
-func TestRunsAreNotCached(t *testing.T) {
+// TestCacheSeesTheWholeRepository: Go's cache of results sees no change of a file outside the module, as the chapters are.
+// It does see a variable that a test reads, and scripts/test.sh sets this one to the sum of all files. The target that runs
+// the chapters uses no cache.
+func TestCacheSeesTheWholeRepository(t *testing.T) {
 	t.Parallel()
-	for file, command := range map[string]string{
-		"../../Makefile": "go -C scripts/docstest test ",
-		"../test.sh":     "go -C scripts/docstest test ",
+	_ = os.Getenv("REPOSITORY_SUM")
+	for file, want := range map[string]string{
+		"../test.sh":     "export REPOSITORY_SUM",
+		"../../Makefile": "go -C scripts/docstest test -count=1 ",
 	} {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, after, found := bytes.Cut(content, []byte(command))
-		arguments, _, _ := bytes.Cut(after, []byte("\n"))
-		if !found || !bytes.Contains(arguments, []byte("-count=1")) {
-			t.Errorf("%s runs the tests of docstest without -count=1: %s%s", filepath.Base(file), command, arguments)
+		if !bytes.Contains(content, []byte(want)) {
+			t.Errorf("%s has no %q", filepath.Base(file), want)
 		}
 	}
 }

@@ -9,4 +9,4 @@ require (
 	golang.org/x/tools v0.47.0
 )
 
-require golang.org/x/sys v0.46.0 // indirect
+require golang.org/x/sys v0.49.0 // indirect

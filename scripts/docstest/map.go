@@ -3,7 +3,6 @@ package docstest
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -22,8 +21,8 @@ type Group struct {
 	Last   int
 }
 
-// Entries are what docs/README.md has to have a row for, in whichever of its tables. The ids are its own; their numbers are
-// the order of the seeds.
+// Entries are what [confusions] and [provenance] have to have a row for, in whichever of their tables. The ids are their
+// own; their numbers are the order of the seeds.
 var Entries = []Group{
 	{"W", 11},   // the nine rules of wisdom, the workspace object, the cache and the APIReader
 	{"S1.", 25}, // the two stories of Lolcow
@@ -37,30 +36,23 @@ var Entries = []Group{
 // testPrefix begins the name of a test that settles an open question.
 const testPrefix = "TestSeedQuestion_"
 
-// Map checks the map of the book, docs/README.md below root: that it lists every chapter, in order; that all its links lead
-// to something; that it has a row for each entry, with the section that carries it; and that the tests named in the rows
-// of the open questions are there. mdlinks is the program of scripts/tools. Each problem is a line.
+// Map checks the pages that lead through the book in docs below root: that [contents] lists every chapter, in order; that
+// all links of all pages lead to something; that there is a row for each entry, with the section that carries it; and that
+// the tests named in the rows of the open questions are there. mdlinks is the program of scripts/tools. Each problem is a
+// line.
 func Map(ctx context.Context, root, mdlinks string, library *Library, entries []Group) ([]string, error) {
 	docs := filepath.Join(root, "docs")
-	chapters, rows, err := readBook(docs)
+	found, err := readBook(docs)
 	if err != nil {
 		return nil, err
 	}
-	dead, err := deadLinks(ctx, root, mdlinks, "docs/README.md")
+	dead, err := deadLinks(ctx, root, mdlinks)
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(listed(rows, chapters), dead, ambiguous(chapters), missing(rows, entries), untested(ctx, docs, library, rows)), nil
-}
-
-// readBook reads the chapters in docs, in order, and the rows of all tables of the map.
-func readBook(docs string) ([]Chapter, []row, error) {
-	source, err := os.ReadFile(filepath.Join(docs, "README.md"))
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the map: %w", err)
-	}
-	chapters, err := Chapters(docs)
-	return chapters, rowsOf(source), err
+	lessons := slices.Concat(found.rows[confusions], found.rows[provenance])
+	return slices.Concat(listed(found.rows[contents], found.chapters), dead, ambiguous(found.chapters), missing(lessons, entries),
+		untested(ctx, docs, library, lessons)), nil
 }
 
 // row is one of a table.
@@ -123,9 +115,12 @@ func listed(rows []row, chapters []Chapter) []string {
 	return problems
 }
 
-// deadLinks has mdlinks look at a file.
-func deadLinks(ctx context.Context, root, mdlinks, file string) ([]string, error) {
-	check := exec.CommandContext(ctx, mdlinks, file)
+// deadLinks has mdlinks look at the pages.
+func deadLinks(ctx context.Context, root, mdlinks string) ([]string, error) {
+	check := exec.CommandContext(ctx, mdlinks)
+	for _, name := range pages {
+		check.Args = append(check.Args, "docs/"+name)
+	}
 	check.Dir = root
 	output, err := check.CombinedOutput()
 	if err == nil {

@@ -38,18 +38,24 @@ func buildMdlinks(t *testing.T) string {
 	return program
 }
 
-// book is a small one, in which everything is right.
-func book() map[string]string {
+// smallBook is one in which everything is right.
+func smallBook() map[string]string {
 	return map[string]string{
-		"docs/01-begin.md": "# 01 Begin\n\n## The first cow\n",
-		"docs/02-end.md":   "# 02 End\n\n## `make run`, again\n",
-		"cow_test.go":      "package cow\n\nfunc TestSeedQuestion_Moo() {}\n",
-		"docs/README.md": `# Map
+		"docs/01-begin.md":        "# 01 Begin\n\n## The first cow\n",
+		"docs/02-end.md":          "# 02 End\n\n## `make run`, again\n",
+		"cow_test.go":             "package cow\n\nfunc TestSeedQuestion_Moo() {}\n",
+		"docs/README.md":          "# Book\n",
+		"docs/troubleshooting.md": "# Errors\n",
+		"docs/glossary.md":        "# Words\n",
+		"docs/cheatsheet.md":      "# Commands\n\n[the first cow](01-begin.md#the-first-cow)\n",
+		"docs/contents.md": `# Contents
 
 | chapter | what |
 |---|---|
 | [01 Begin](01-begin.md) | a cow |
 | [02 End](02-end.md) | no cow |
+`,
+		"docs/provenance.md": `# Provenance
 
 | | question | where |
 |---|---|---|
@@ -77,7 +83,7 @@ func TestMapOfSmallBook(t *testing.T) {
 	}{
 		"all right": {},
 		"a chapter that is not listed": {
-			"docs/README.md", "| [02 End](02-end.md) | no cow |\n", "",
+			"docs/contents.md", "| [02 End](02-end.md) | no cow |\n", "",
 			[]string{"docs/02-end.md is not in the list of chapters"},
 		},
 		"a new chapter": {
@@ -85,16 +91,24 @@ func TestMapOfSmallBook(t *testing.T) {
 			[]string{"docs/03-more.md is not in the list of chapters"},
 		},
 		"chapters in another order": {
-			"docs/README.md", "| [02 End](02-end.md) | no cow |\n", "| [02 End](02-end.md) | no cow |\n| [01 Begin](01-begin.md) | again |\n",
+			"docs/contents.md", "| [02 End](02-end.md) | no cow |\n", "| [02 End](02-end.md) | no cow |\n| [01 Begin](01-begin.md) | again |\n",
 			[]string{"the chapters are not listed in their order"},
 		},
 		"a chapter that is listed and not there": {
-			"docs/README.md", "02-end.md) |", "03-end.md) |",
-			[]string{"docs/02-end.md is not in the list of chapters", "docs/README.md: the link to 03-end.md is dead: there is no docs/03-end.md"},
+			"docs/contents.md", "02-end.md) |", "03-end.md) |",
+			[]string{"docs/02-end.md is not in the list of chapters", "docs/contents.md: the link to 03-end.md is dead: there is no docs/03-end.md"},
 		},
 		"a heading that was renamed": {
 			"docs/02-end.md", "again", "once more",
-			[]string{"docs/README.md: the link to 02-end.md#make-run-again is dead: docs/02-end.md has no such heading"},
+			[]string{"docs/provenance.md: the link to 02-end.md#make-run-again is dead: docs/02-end.md has no such heading"},
+		},
+		"a dead link of another page": {
+			"docs/cheatsheet.md", "#the-first-cow", "#the-second-cow",
+			[]string{"docs/cheatsheet.md: the link to 01-begin.md#the-second-cow is dead: docs/01-begin.md has no such heading"},
+		},
+		"a confusion that is a lesson too": {
+			"docs/troubleshooting.md", "# Errors\n", "# Errors\n\n| | confusion | where |\n|---|---|---|\n| W2 | run | [make run, again](02-end.md#make-run-again) |\n",
+			[]string{"W2 has more than one row"},
 		},
 		"a heading with an underscore": {
 			"docs/01-begin.md", "# 01 Begin", "# 01 Begin\n\n## TestSeedQuestion_Moo",
@@ -104,19 +118,19 @@ func TestMapOfSmallBook(t *testing.T) {
 			"docs/01-begin.md", "# 01 Begin", "# 01 Begin → end", nil,
 		},
 		"a lesson that is not there": {
-			"docs/README.md", "| W2 |", "| W3 |",
+			"docs/provenance.md", "| W2 |", "| W3 |",
 			[]string{"W2 has no row"},
 		},
 		"a lesson that is there twice": {
-			"docs/README.md", "| W2 |", "| W1 |",
+			"docs/provenance.md", "| W2 |", "| W1 |",
 			[]string{"W1 has more than one row", "W2 has no row"},
 		},
 		"a lesson without a section": {
-			"docs/README.md", "02-end.md#make-run-again", "02-end.md",
+			"docs/provenance.md", "02-end.md#make-run-again", "02-end.md",
 			[]string{"W2 names no section of a chapter"},
 		},
 		"a question without a test": {
-			"docs/README.md", ", [`TestSeedQuestion_Moo`](../cow_test.go)", "",
+			"docs/provenance.md", ", [`TestSeedQuestion_Moo`](../cow_test.go)", "",
 			[]string{"Q1 names no TestSeedQuestion_…"},
 		},
 		"a test that is not there": {
@@ -126,7 +140,7 @@ func TestMapOfSmallBook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files := book()
+			files := smallBook()
 			if test.file != "" {
 				before := files[test.file]
 				files[test.file] = strings.Replace(before, test.old, test.new, 1)
@@ -134,17 +148,7 @@ func TestMapOfSmallBook(t *testing.T) {
 					t.Fatalf("%s has no %q", test.file, test.old)
 				}
 			}
-			root := t.TempDir()
-			for file, content := range files {
-				path := filepath.Join(root, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			problems, err := Map(t.Context(), root, mdlinks, library, []Group{{"W", 2}, {"Q", 1}})
+			problems, err := Map(t.Context(), writeFiles(t, files), mdlinks, library, []Group{{"W", 2}, {"Q", 1}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,4 +157,20 @@ func TestMapOfSmallBook(t *testing.T) {
 			}
 		})
 	}
+}
+
+// writeFiles writes files into a folder of their own.
+func writeFiles(t *testing.T, files map[string]string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for file, content := range files {
+		path := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
 }

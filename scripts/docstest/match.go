@@ -31,7 +31,7 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("the chapter shows\n\t%s\nand this was printed:\n\t%s", d.Want, d.Got)
 }
 
-// Match tells whether an output is the one that a chapter shows. White space is compared as one blank, and what varies
+// Match reports whether an output is the one that a chapter shows. White space is compared as one blank, and what varies
 // from run to run is not compared. The error is a Difference.
 func Match(shown, output string) error {
 	want, got := lines(shown), lines(output)

@@ -63,6 +63,7 @@ func TestParseErrors(t *testing.T) {
 		"a terminal without text": {"~sh terminal=a\nx\n~", "terminal= and until= go together"},
 		"output of nothing":       {"~console\nx\n~", "01-x.md:1: output without commands before it"},
 		"two outputs":             {"~sh\nx\n~\n\n~console\nx\n~\n\n~console\ny\n~", "output without commands before it"},
+		"a script of a file":      {"[embedmd]:# (x.sh sh)\n~sh\nx\n~", "01-x.md:2: a script that is shown and not run"},
 		"another shell":           {"~bash\nx\n~", "commands are in blocks of sh"},
 	} {
 		t.Run(name, func(t *testing.T) {

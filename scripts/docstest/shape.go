@@ -13,18 +13,18 @@ import (
 
 // Shapes checks every chapter of docs/ below root with [Shape]. Each problem is a line.
 func Shapes(root string) ([]string, error) {
-	chapters, rows, err := readBook(filepath.Join(root, "docs"))
+	found, err := readBook(filepath.Join(root, "docs"))
 	if err != nil {
 		return nil, err
 	}
 	listed := map[string][]string{}
-	for _, r := range rows {
+	for _, r := range found.rows[contents] {
 		if name, isChapter := r.chapter(); isChapter {
 			listed[name] = r.cells
 		}
 	}
 	var problems []string
-	for _, chapter := range chapters {
+	for _, chapter := range found.chapters {
 		for _, problem := range Shape(chapter, listed[chapter.Name]) {
 			problems = append(problems, fmt.Sprintf("docs/%s.md: %s", chapter.Name, problem))
 		}
@@ -36,7 +36,7 @@ func Shapes(root string) ([]string, error) {
 var head = regexp.MustCompile(`^# (\d\d) \S.* \*\*You will be able to\*\* \S.* \*\*Time\*\* (\d+ (?:s|min)) for the commands, (\d+ min) in all\..* \*\*Needs\*\* Go`)
 
 // Shape says what a chapter lacks of the parts that all have: a head with what its readers will be able to do, the time that
-// the map gives too, and what it needs; a diagram; and, last of all, questions with folded answers, and three further
+// the list gives too, and what it needs; a diagram; and, last of all, questions with folded answers, and three further
 // readings with a word on why. listed are the cells of its row in the list of chapters.
 func Shape(chapter Chapter, listed []string) []string {
 	var problems []string
@@ -48,7 +48,7 @@ func Shape(chapter Chapter, listed []string) []string {
 			problems = append(problems, "its title has the number "+found[1])
 		}
 		if time := found[2] + ", " + found[3]; len(listed) < 3 || listed[2] != time {
-			problems = append(problems, fmt.Sprintf("its time is %q, and docs/README.md says %q", time, listed))
+			problems = append(problems, fmt.Sprintf("its time is %q, and docs/contents.md says %q", time, listed))
 		}
 	}
 	tree := markdown.Parser().Parse(text.NewReader(chapter.Source))

@@ -2,6 +2,7 @@ package docstest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,8 +17,9 @@ type result struct {
 	outcome string
 }
 
-// summary is a table of results, one line for each chapter.
+// summary is a table of results, one line for each chapter, in the order of the book.
 func summary(results []result) string {
+	slices.SortFunc(results, func(a, b result) int { return strings.Compare(a.chapter, b.chapter) })
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "chapter\tseconds\tblocks run\tleft out\t")

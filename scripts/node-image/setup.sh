@@ -26,7 +26,7 @@ ctr oci spec |
   jq '.hooks.createContainer += [{"path": "/kind/bin/mount-product-files.sh"}] | del(.process.rlimits)' \
     >/etc/containerd/cri-base.json
 
-# A host that withholds CAP_SYS_RESOURCE lets nobody lower a process's OOM score; with this,
+# A host that withholds CAP_SYS_RESOURCE lets no process lower an OOM score; with this,
 # containerd asks for the lowest it can have. It changes nothing on other hosts.
 sed -i 's/restrict_oom_score_adj = false/restrict_oom_score_adj = true/' /etc/containerd/config.toml
 grep -q 'restrict_oom_score_adj = true' /etc/containerd/config.toml

@@ -29,7 +29,7 @@ func plan(ctx context.Context, repo string, s *stage) ([]origin, error) {
 	var out []origin
 	for _, file := range s.files {
 		if strings.HasPrefix(file, "exercises/") || file == "README.md" || file == "hack/starter.yaml" ||
-			forBookOnly.MatchString(file) || anyOf(s.hints.Drop, file, matchesFile) {
+			forBookOnly.MatchString(file) {
 			continue
 		}
 		out = append(out, origin{path.Join(s.dir, file), file, file})
@@ -55,8 +55,8 @@ func plan(ctx context.Context, repo string, s *stage) ([]origin, error) {
 // forBookOnly are tests that settle a question of the book, not whether the stage works.
 var forBookOnly = regexp.MustCompile(`/seed_\w+_test\.go$`)
 
-// forRepositoryOnly are the scripts that are about all stages, not about one.
-var forRepositoryOnly = regexp.MustCompile(`^scripts/(docssite/|docstest/|starter/|tools/hugo/|tools/mdlinks/|tools/skeleton/|verify-.*|copy-tree\.sh|lines\.sh|stage\.sh|test\.sh|vuln\.sh)`)
+// forRepositoryOnly are the scripts that are about all stages, not about one, and what runs exercises.
+var forRepositoryOnly = regexp.MustCompile(`^shared/(exercise/|cmd/exercises-check/)|^scripts/(docssite/|docstest/|learn/|my-lolcow\.sh|starter/|tools/elsewhere/|tools/hugo/|tools/kubebuilder/|tools/mdlinks/|tools/skeleton/|tools/words/|verify-.*|copy-tree\.sh|files\.sh|lines\.sh|stage\.sh|test\.sh|vuln\.sh)`)
 
 // write puts the copy into dest, renamed. It returns where each file of the copy comes from.
 func write(repo, dest string, o options, s *stage, r *renamer, origins []origin) (map[string]origin, error) {
@@ -102,15 +102,45 @@ func settle(f origin, content []byte, o options, s *stage) ([]byte, error) {
 	case path.Base(f.to) == "go.mod":
 		return relocate(f, content)
 	case f.to == "Makefile":
+		content, err := cut(content)
+		if err != nil {
+			return nil, err
+		}
 		return setVariable(content, "HARNESS ?= ", harness)
 	case f.to == path.Join(harness, "shared/config/harness.env"):
-		return setVariable(content, "PROJECT=", o.project())
+		return setVariable(content, "PROJECT=", o.cluster())
 	case f.to == "PROJECT":
 		return setDomain(content, s.Domain, o.Domain), nil
 	case strings.HasSuffix(f.to, ".go") || strings.HasPrefix(f.to, "config/crd/"):
 		return setShortNames(content, s, o.Kind), nil
 	}
 	return content, nil
+}
+
+// Lines of a Makefile around what a copy has not.
+const (
+	cutBegin = "# starter: not in a copy"
+	cutEnd   = "# starter: end"
+)
+
+// cut leaves out what stands between these lines.
+func cut(content []byte) ([]byte, error) {
+	var out []byte
+	inside := false
+	for line := range bytes.Lines(content) {
+		switch text := strings.TrimSuffix(string(line), "\n"); {
+		case text == cutBegin && inside, text == cutEnd && !inside:
+			return nil, fmt.Errorf("a line %q where there is none to pair it with", text)
+		case text == cutBegin, text == cutEnd:
+			inside = !inside
+		case !inside:
+			out = append(out, line...)
+		}
+	}
+	if inside {
+		return nil, fmt.Errorf("no line %q after %q", cutEnd, cutBegin)
+	}
+	return out, nil
 }
 
 // relocate points the replacements of a go.mod at the folders' new places.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// keepRule names what looks like the stage's own and is somebody else's: a stage lists its rules in
+// keepRule names what looks like the stage's own and belongs to another project: a stage lists its rules in
 // hack/starter.yaml.
 type keepRule struct {
 	// Match is a regular expression for the text to keep.
@@ -28,7 +28,7 @@ type place struct {
 	part string // "string", "comment", "identifier", or the path of a field; empty: not known
 }
 
-// links to the world outside are not names, whatever their words.
+// links to other sites are not names, whatever their words.
 var links = keepRule{pattern: regexp.MustCompile(`https?://[\w.-]+\.(com|org|io|dev|net|edu|gov)\b[^\s"'<>)\x60]*`)}
 
 func compile(rules []keepRule) ([]keepRule, error) {

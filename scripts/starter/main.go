@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
+	"go/types"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,7 +20,11 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	err := run(ctx, optionsFromEnv())
 	stop()
 	if err != nil {
@@ -28,12 +33,27 @@ func main() {
 	}
 }
 
+// readersEnv sets GOWORK to what it was when the reader called make, which has set it to find this program.
+func readersEnv() error {
+	workspace, given := os.LookupEnv("READER_GOWORK")
+	if !given {
+		return nil
+	}
+	return errors.Join(os.Unsetenv("READER_GOWORK"), os.Setenv("GOWORK", workspace))
+}
+
 func run(ctx context.Context, o options) error {
-	repo, err := repository(ctx)
+	if err := readersEnv(); err != nil {
+		return err
+	}
+	repo, err := repository()
 	if err != nil {
 		return err
 	}
 	if err := o.check(repo); err != nil {
+		return err
+	}
+	if err := unclaimed(ctx, o); err != nil {
 		return err
 	}
 	s, err := findStage(ctx, repo, o.Stage)
@@ -50,13 +70,20 @@ func run(ctx context.Context, o options) error {
 	return verify(ctx, o)
 }
 
-// repository is the root of the repository that this is run in.
-func repository(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+// repository is the root of the repository that this is run in. git may call another folder so, or none.
+func repository() (string, error) {
+	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("finding the repository, which must be a git clone: %w", err)
+		return "", fmt.Errorf("finding the repository: %w", err)
 	}
-	return filepath.Clean(strings.TrimSpace(string(out))), nil
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "shared", "config", "harness.env")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("finding the repository: no folder above this one holds the harness; run make starter at the top of the workbook")
+		}
+	}
 }
 
 // produce writes the copy beside Dest and moves it there when it is complete: if anything fails,
@@ -89,8 +116,10 @@ func produce(ctx context.Context, repo string, o options, s *stage) (err error) 
 	if err := writeReadme(temp, o, s, r); err != nil {
 		return err
 	}
-	// Generated files list things by name, and the names have changed.
-	if err := command(ctx, temp, "make", "generate", "manifests"); err != nil {
+	if err := writeWorkflow(temp); err != nil {
+		return err
+	}
+	if err := regenerate(ctx, temp, s); err != nil {
 		return err
 	}
 	left, err := leftovers(temp, r, from)
@@ -106,12 +135,29 @@ func produce(ctx context.Context, repo string, o options, s *stage) (err error) 
 	if err := os.Rename(temp, o.Dest); err != nil {
 		return fmt.Errorf("moving the copy to DEST: %w", err)
 	}
+	return sayUntracked(ctx, repo, origins)
+}
+
+// regenerate makes the copy's generated files anew, which list things by name, and removes from its modules what only dropped
+// packages need.
+func regenerate(ctx context.Context, dest string, s *stage) error {
+	if err := command(ctx, dest, "make", "generate", "manifests"); err != nil {
+		return err
+	}
+	if len(s.hints.Drop) == 0 {
+		return nil
+	}
+	for _, module := range []string{".", "test/e2e"} {
+		if err := command(ctx, filepath.Join(dest, module), "go", "mod", "tidy"); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// free refuses a kind whose name means something else in Go or in the stage.
+// free rejects a kind whose name means something else in Go or in the stage.
 func free(repo string, o options, s *stage, r *renamer) error {
-	if token.IsKeyword(strings.ToLower(o.Kind)) {
+	if word := strings.ToLower(o.Kind); token.IsKeyword(word) || types.Universe.Lookup(word) != nil {
 		return fmt.Errorf("KIND=%s: %s is a word of Go; choose another", o.Kind, strings.ToLower(o.Kind))
 	}
 	use, err := taken(repo, s, r)
@@ -135,25 +181,38 @@ func command(ctx context.Context, dir string, words ...string) error {
 	return nil
 }
 
-// program is a program to run in dir, outside of any workspace. When ctx ends it is interrupted, so
+// unclaimed rejects a folder below a workspace of Go, which a copy does not belong to: no command of Go would work in it.
+func unclaimed(ctx context.Context, o options) error {
+	out, err := program(ctx, filepath.Dir(o.Dest), "go", "env", "GOWORK").Output()
+	if err != nil {
+		return fmt.Errorf("looking for a workspace above DEST: %w", err)
+	}
+	if file := strings.TrimSpace(string(out)); file != "" && file != "off" {
+		return fmt.Errorf("DEST=%s: the workspace %s claims what is there, and the copy would not build: choose another folder, or set GOWORK=off, "+
+			"now and whenever you work on the copy", o.Dest, file)
+	}
+	return nil
+}
+
+// program is a program to run in dir, as the reader will run it there. When ctx ends it is interrupted, so
 // that it can clean up, and killed only if that takes too long.
 func program(ctx context.Context, dir string, words ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir = dir
-	cmd.Env = append(cleanEnv(), "GOWORK=off")
+	cmd.Env = cleanEnv()
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
 	return cmd
 }
 
 // cleanEnv is the environment without what `make starter` was told: make hands the variables of its
-// command line to every make below it.
+// command line to every make below it. The copy has a cluster of its own, which is deleted after the verification.
 func cleanEnv() []string {
 	var out []string
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		switch name {
-		case "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "MAKELEVEL", "STAGE", "DEST", "MODULE", "DOMAIN", "KIND", "VERIFY", "HARNESS":
+		case "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "MAKELEVEL", "CLUSTER_NAME", "STAGE", "DEST", "MODULE", "DOMAIN", "KIND", "VERIFY", "HARNESS":
 		default:
 			out = append(out, variable)
 		}

@@ -120,7 +120,7 @@ func (r *renamer) match(s string, i int) (replacement string, length int) {
 	return "", 0
 }
 
-// stands tells whether the name at s[i:] is one, and not a part of something longer.
+// stands reports whether the name at s[i:] is one, and not a part of something longer.
 func (n name) stands(s string, i int) bool {
 	before, after := at(s, i-1), at(s, i+len(n.old))
 	if at(s, i-2) == '\\' && strings.IndexByte("abfnrtv", before) >= 0 {
@@ -140,7 +140,7 @@ func (n name) stands(s string, i int) bool {
 	}
 }
 
-// inAddress tells whether c would make a longer name of a domain or of a folder beside it.
+// inAddress reports whether c would make a longer name of a domain or of a folder beside it.
 func inAddress(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '-' }
 
 // at returns s[i], or a blank beyond the ends.

@@ -92,7 +92,7 @@ func TestAKindOfTheSameNameChangesNothing(t *testing.T) {
 	}
 }
 
-// fluxNames are those of a stage whose kind is called like somebody else's program.
+// fluxNames are those of a stage whose kind is called like another project's program.
 func fluxNames(t *testing.T) *renamer {
 	t.Helper()
 	s := &stage{dir: "03-flux", module: "example.com/workbook/03-flux", ProjectName: "flux-operator", Domain: "flux-framework.org"}

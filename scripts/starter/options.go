@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -62,7 +64,7 @@ func (o *options) check(repo string) error {
 }
 
 func (o *options) checkDest(repo string) error {
-	dest := o.Dest
+	given, dest := o.Dest, o.Dest
 	// Not every shell expands the tilde of an argument such as DEST=~/my-op.
 	if rest, found := strings.CutPrefix(dest, "~/"); found {
 		home, err := os.UserHomeDir()
@@ -75,9 +77,6 @@ func (o *options) checkDest(repo string) error {
 	if err != nil {
 		return fmt.Errorf("DEST=%s: %w", o.Dest, err)
 	}
-	if dest == repo || strings.HasPrefix(dest, repo+string(filepath.Separator)) {
-		return fmt.Errorf("DEST=%s is inside this repository: choose a folder outside of %s", o.Dest, repo)
-	}
 	entries, err := os.ReadDir(dest)
 	switch {
 	case err == nil && len(entries) > 0:
@@ -88,13 +87,47 @@ func (o *options) checkDest(repo string) error {
 	if parent, err := os.Stat(filepath.Dir(dest)); err != nil || !parent.IsDir() {
 		return fmt.Errorf("DEST=%s: there is no folder %s to put it in", o.Dest, filepath.Dir(dest))
 	}
-	o.Dest = dest
+	// A link may lead back into the repository.
+	if o.Dest, err = realPath(dest); err != nil {
+		return fmt.Errorf("DEST=%s: %w", dest, err)
+	}
+	if inside(o.Dest, repo) {
+		return fmt.Errorf("DEST=%s is inside this repository: choose a folder outside of %s", given, repo)
+	}
 	return nil
+}
+
+// realPath is without links, but for the last part of a path that does not exist.
+func realPath(path string) (string, error) {
+	if whole, err := filepath.EvalSymlinks(path); err == nil {
+		return whole, nil
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(parent, filepath.Base(path)), err
+}
+
+// inside reports whether a path is that of a folder or of something in it.
+func inside(path, folder string) bool {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	for ; ; path = filepath.Dir(path) {
+		if other, err := os.Stat(path); err == nil && os.SameFile(info, other) {
+			return true
+		}
+		if path == filepath.Dir(path) {
+			return false
+		}
+	}
 }
 
 func (o *options) checkModule() error {
 	if err := module.CheckPath(o.Module); err != nil {
 		return fmt.Errorf("MODULE=%s is not a module path such as github.com/me/my-op: %w", o.Module, err)
+	}
+	if o.project() == "" {
+		return fmt.Errorf("MODULE=%s needs a letter or a digit in its last word: the project is called after it", o.Module)
 	}
 	return nil
 }
@@ -107,7 +140,7 @@ func (o *options) checkDomain() error {
 		return fmt.Errorf("DOMAIN=%s needs a dot, as in me.dev: it becomes an API group", o.Domain)
 	}
 	if regexp.MustCompile(`(^|\.)(k8s|kubernetes)\.io$`).MatchString(o.Domain) {
-		return fmt.Errorf("DOMAIN=%s belongs to Kubernetes: the API server refuses such a group without an approval", o.Domain)
+		return fmt.Errorf("DOMAIN=%s belongs to Kubernetes: the API server rejects such a group without an approval", o.Domain)
 	}
 	return nil
 }
@@ -124,6 +157,8 @@ func (o *options) checkKind() error {
 		return fmt.Errorf("KIND=%s is not in CamelCase: begin with a capital and use letters and digits only, as in Teapot or TeaPot", o.Kind)
 	case len(o.Kind) > maxKind:
 		return fmt.Errorf("KIND=%s is too long: names are made of it, so it has at most %d characters", o.Kind, maxKind)
+	case plural(strings.ToLower(o.Kind)) == strings.ToLower(o.Kind):
+		return fmt.Errorf("KIND=%s is its own plural: names of one and of several would be the same; choose another", o.Kind)
 	case strings.HasSuffix(o.Kind, "List"):
 		return fmt.Errorf("KIND=%s ends in List: that is how Kubernetes names a list of a kind", o.Kind)
 	}
@@ -132,13 +167,21 @@ func (o *options) checkKind() error {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// project is what clusters and caches of the copy are called: the last part of the module path, as
-// far as a cluster's name can hold it.
+// project is what the copy is called: the last word of the module path, as far as a cluster's name can hold it
+// beside the hash.
 func (o *options) project() string {
 	prefix, _, _ := module.SplitPathVersion(o.Module)
 	name := notInNames.ReplaceAllString(strings.ToLower(prefix[strings.LastIndex(prefix, "/")+1:]), "-")
-	if len(name) > 40 {
-		name = name[:40]
-	}
-	return strings.Trim(name, "-")
+	return strings.Trim(name[:min(len(name), maxCluster-hashLength-1)], "-")
+}
+
+// maxCluster is how long the name of a cluster may be: the harness takes 40 characters, and make bench has a cluster of
+// that name and -bench.
+const maxCluster, hashLength = 40 - len("-bench"), 8
+
+// cluster is what clusters and images of the copy are called. Many a module path ends in the same word, and one
+// project must not end the cluster of another: so a hash of the whole path is part of the name.
+func (o *options) cluster() string {
+	sum := sha256.Sum256([]byte(o.Module))
+	return o.project() + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }

@@ -12,6 +12,21 @@ import (
 //go:embed readme.md.tmpl
 var readme string
 
+//go:embed ci.yml
+var workflow []byte
+
+// writeWorkflow gives the copy a CI of its own: the workbook's proves the workbook.
+func writeWorkflow(dest string) error {
+	file := filepath.Join(dest, ".github", "workflows", "ci.yml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("writing the workflow: %w", err)
+	}
+	if err := os.WriteFile(file, workflow, 0o644); err != nil {
+		return fmt.Errorf("writing the workflow: %w", err)
+	}
+	return nil
+}
+
 // writeReadme gives the copy a README of its own: the stage's speaks of the workbook.
 func writeReadme(dest string, o options, s *stage, r *renamer) error {
 	kinds := []string{}
@@ -29,6 +44,7 @@ func writeReadme(dest string, o options, s *stage, r *renamer) error {
 	values := map[string]any{
 		"Folders": folders,
 		"Project": o.project(),
+		"Cluster": o.cluster(),
 		"Kind":    o.Kind,
 		"Kinds":   strings.Join(kinds, " and "),
 		"Plural":  plural(strings.ToLower(o.Kind)),

@@ -56,14 +56,14 @@ func apply(source []byte, edits []edit) []byte {
 }
 
 // rewriteGo replaces identifiers, import paths of the stage's own module, string literals and
-// comments. What a foreign package exports keeps its name.
+// comments. What another package exports keeps its name.
 func (r *renamer) rewriteGo(file string, source []byte) ([]byte, error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, file, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, fmt.Errorf("reading Go: %w", err)
 	}
-	foreign := r.foreignPackages(tree)
+	others := r.otherPackages(tree)
 
 	var edits []edit
 	replace := func(part string, from, to token.Pos) {
@@ -84,7 +84,7 @@ func (r *renamer) rewriteGo(file string, source []byte) ([]byte, error) {
 			}
 			return false
 		case *ast.SelectorExpr:
-			if pkg, isName := node.X.(*ast.Ident); isName && foreign[pkg.Name] {
+			if pkg, isName := node.X.(*ast.Ident); isName && others[pkg.Name] {
 				return false
 			}
 		case *ast.Ident:
@@ -108,9 +108,9 @@ func (r *renamer) rewriteGo(file string, source []byte) ([]byte, error) {
 	return out, nil
 }
 
-// foreignPackages returns the names by which a file calls packages that are not of the stage.
-func (r *renamer) foreignPackages(tree *ast.File) map[string]bool {
-	foreign := map[string]bool{}
+// otherPackages returns the names by which a file calls packages that are not of the stage.
+func (r *renamer) otherPackages(tree *ast.File) map[string]bool {
+	others := map[string]bool{}
 	for _, spec := range tree.Imports {
 		target := unquote(spec.Path.Value)
 		if r.isOwn(target) {
@@ -120,9 +120,9 @@ func (r *renamer) foreignPackages(tree *ast.File) map[string]bool {
 		if spec.Name != nil {
 			called = spec.Name.Name
 		}
-		foreign[called] = true
+		others[called] = true
 	}
-	return foreign
+	return others
 }
 
 // unquote returns an import path without its quotes; the parser has seen that it has them.
@@ -131,7 +131,7 @@ func unquote(literal string) string {
 	return target
 }
 
-// isOwn tells whether a module or an import path is one that is renamed.
+// isOwn reports whether a module or an import path is one that is renamed.
 func (r *renamer) isOwn(target string) bool {
 	return slices.ContainsFunc(r.names, func(n name) bool {
 		return n.style == address && strings.Contains(n.old, "/") && (target == n.old || strings.HasPrefix(target, n.old+"/"))

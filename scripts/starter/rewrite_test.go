@@ -59,7 +59,7 @@ func (r *TeapotReconciler) start(teapot *v1alpha1.Teapot) {
 	}
 }
 
-func TestRewriteGoKeepsForeignPackages(t *testing.T) {
+func TestRewriteGoKeepsOtherPackages(t *testing.T) {
 	const source = "package a\n\nimport \"github.com/vsoch/lolcow\"\n\nvar _ = lolcow.Lolcow\n"
 	got, err := lolcowNames(t, "Teapot").rewrite("a.go", []byte(source))
 	if err != nil {

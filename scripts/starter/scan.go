@@ -3,9 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -72,7 +69,9 @@ func oldNames(r *renamer) *regexp.Regexp {
 	var parts []string
 	for _, n := range r.names {
 		switch {
-		case n.style == phrase || n.old == n.new:
+		case n.old == n.new:
+		case n.style == phrase:
+			parts = append(parts, `\b`+regexp.QuoteMeta(strings.TrimSpace(n.old))+`\b`)
 		case n.style == address:
 			parts = append(parts, regexp.QuoteMeta(n.old))
 		case len(n.old) >= 5: // long enough not to be a part of other words
@@ -124,6 +123,7 @@ func taken(repo string, s *stage, r *renamer) (string, error) {
 	for _, n := range r.names { // a name of the stage is free: it is about to go
 		delete(want, n.old)
 	}
+	names := &collider{r: r, scopes: map[string]*scope{}}
 	for _, file := range s.files {
 		if strings.HasPrefix(file, "exercises/") {
 			continue
@@ -132,39 +132,33 @@ func taken(repo string, s *stage, r *renamer) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		for _, used := range usedNames(file, content) {
-			if want[used] {
-				return fmt.Sprintf("%s is used in %s/%s already", used, s.dir, file), nil
-			}
+		used := ""
+		switch renamed := r.text(place{file: file, part: "path"}, file); {
+		case strings.HasSuffix(renamed, "_test.go") && !strings.HasSuffix(file, "_test.go"):
+			used = path.Base(renamed)
+		case path.Ext(file) == ".go":
+			used = names.file(file, content)
+		case path.Ext(file) == ".yaml" && !strings.HasPrefix(file, "config/crd/"): // those are made anew
+			used = valueOf(content, want)
+		}
+		if used != "" {
+			return fmt.Sprintf("%s is used in %s/%s already", used, s.dir, file), nil
 		}
 	}
 	return "", nil
 }
 
-// usedNames lists the identifiers of a Go file, and the values of a manifest.
-func usedNames(file string, content []byte) []string {
-	var out []string
-	switch path.Ext(file) {
-	case ".go":
-		tree, err := parser.ParseFile(token.NewFileSet(), file, content, parser.SkipObjectResolution)
-		if err != nil {
-			return nil // reported where the file is renamed
-		}
-		ast.Inspect(tree, func(node ast.Node) bool {
-			if identifier, isIdentifier := node.(*ast.Ident); isIdentifier {
-				out = append(out, identifier.Name)
-			}
-			return true
-		})
-	case ".yaml":
-		fields, err := scalars(content)
-		if err != nil {
-			return nil // reported where the file is renamed
-		}
-		for _, f := range fields {
-			line, _, _ := bytes.Cut(content[f.start:], []byte("\n"))
-			out = append(out, strings.Trim(string(line), `"' :`))
+// valueOf returns the first of the wanted names that is a value of a manifest.
+func valueOf(content []byte, want map[string]bool) string {
+	fields, err := scalars(content)
+	if err != nil {
+		return "" // reported where the file is renamed
+	}
+	for _, f := range fields {
+		line, _, _ := bytes.Cut(content[f.start:], []byte("\n"))
+		if value := strings.Trim(string(line), `"' `); want[value] {
+			return value
 		}
 	}
-	return out
+	return ""
 }

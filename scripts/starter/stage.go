@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -19,8 +20,8 @@ import (
 // stage is what a stage says of itself: in its PROJECT and go.mod, and in hack/starter.yaml where
 // these do not say all.
 type stage struct {
-	dir    string // its folder in the repository, such as 02-lolcow
-	files  []string
+	dir    string   // its folder in the repository, such as 02-lolcow
+	files  []string // but for what hints.Drop lists
 	module string
 
 	ProjectName string     `json:"projectName"`
@@ -45,7 +46,8 @@ type hints struct {
 	// Names are further names of the stage's own, and what becomes of them; {kind} in a new name is
 	// the new kind in small letters.
 	Names map[string]string `json:"names"`
-	// Drop lists what makes no sense in a copy, as patterns like those of keep.
+	// Drop lists what makes no sense in a copy, as patterns like those of keep. What the Makefile says of it stands between
+	// the lines cutBegin and cutEnd.
 	Drop []string `json:"drop"`
 	// Folders says where the operator is, for the README of a copy. Default: internal/controller.
 	Folders []folder `json:"folders"`
@@ -59,11 +61,11 @@ type folder struct {
 
 // findStage reads stage number of the repository.
 func findStage(ctx context.Context, repo, number string) (*stage, error) {
-	found, err := filepath.Glob(filepath.Join(repo, "0"+number+"-*", "go.mod"))
+	found, err := fs.Glob(os.DirFS(repo), "0"+number+"-*/go.mod")
 	if err != nil || len(number) != 1 || len(found) != 1 {
 		return nil, fmt.Errorf("STAGE=%s: there is no such stage; there are %s", number, strings.Join(stageNumbers(repo), ", "))
 	}
-	dir := filepath.Base(filepath.Dir(found[0]))
+	dir := path.Dir(found[0])
 	s := &stage{dir: dir}
 	for _, part := range []struct {
 		file string
@@ -83,39 +85,70 @@ func findStage(ctx context.Context, repo, number string) (*stage, error) {
 	if len(s.Resources) == 0 {
 		return nil, fmt.Errorf("%s/PROJECT lists no resource", dir)
 	}
-	content, err := os.ReadFile(found[0])
+	content, err := os.ReadFile(filepath.Join(repo, found[0]))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", dir, err)
 	}
 	s.module = modfile.ModulePath(content)
-	s.files, err = tracked(ctx, repo, dir)
-	return s, err
+	if s.files, err = tracked(ctx, repo, dir); err != nil {
+		return nil, err
+	}
+	s.files = slices.DeleteFunc(s.files, func(file string) bool { return anyOf(s.hints.Drop, file, matchesFile) })
+	return s, nil
 }
 
 func stageNumbers(repo string) []string {
-	found, _ := filepath.Glob(filepath.Join(repo, "0[1-4]-*", "go.mod"))
+	found, _ := fs.Glob(os.DirFS(repo), "0[1-4]-*/go.mod")
 	var out []string
 	for _, file := range found {
-		out = append(out, filepath.Base(filepath.Dir(file))[1:2])
+		out = append(out, file[1:2])
 	}
 	return out
 }
 
-// tracked lists the files below a folder of the repository that git tracks, relative to the folder.
+// tracked lists the files below a folder of the repository that git tracks, and those that it would if you added them,
+// relative to the folder.
 func tracked(ctx context.Context, repo, dir string) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "git", "ls-files", "-z", "--", ".")
-	cmd.Dir = filepath.Join(repo, dir)
+	files, err := gitFiles(ctx, filepath.Join(repo, dir), "--cached", "--others", "--exclude-standard", "--", ".")
+	if err != nil {
+		return nil, err
+	}
+	// One that is deleted and not yet committed is tracked too.
+	files = slices.DeleteFunc(files, func(file string) bool {
+		_, err := os.Lstat(filepath.Join(repo, dir, file))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	if len(files) == 0 {
+		return nil, fmt.Errorf("git knows of no file of %s: see git status --ignored", dir)
+	}
+	return files, nil
+}
+
+// sayUntracked says which files were copied that a clone of the repository would not have.
+func sayUntracked(ctx context.Context, repo string, origins []origin) error {
+	files, err := gitFiles(ctx, repo, "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	files = slices.DeleteFunc(files, func(file string) bool {
+		return !slices.ContainsFunc(origins, func(o origin) bool { return o.file == file })
+	})
+	if len(files) > 0 {
+		fmt.Printf("Copied too, though git does not track them yet: %s\n", strings.Join(files, ", "))
+	}
+	return nil
+}
+
+func gitFiles(ctx context.Context, dir string, args ...string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"ls-files", "-z"}, args...)...)
+	cmd.Dir = dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("listing the tracked files of %s: %w: %s", dir, err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("git cannot tell what to copy from %s, which must be part of a git clone: %w: %s", dir, err, strings.TrimSpace(stderr.String()))
 	}
-	files := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
-	if len(files) == 0 {
-		return nil, fmt.Errorf("git tracks no file of %s: add and commit it first", dir)
-	}
-	return files, nil
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
 // primary is the kind that the others are named after: Flux of Flux and FluxSetup.
@@ -154,6 +187,9 @@ func (s *stage) names(o options) []name {
 		{old: s.dir, new: o.project(), style: address},
 		{old: "make stage-" + s.dir[1:2] + " ", new: "make ", style: phrase},
 		{old: "make stage-" + s.dir[1:2] + "-", new: "make ", style: phrase},
+		// Where a line breaks in between.
+		{old: "make stage-" + s.dir[1:2], new: "make", style: phrase},
+		{old: "stage-" + s.dir[1:2] + " ", new: "", style: phrase},
 	}
 	// The harness and the stage speak of the repository that they are part of.
 	names = append(names, word("Workbook", "Project")...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +85,7 @@ func files(t *testing.T, dir string) map[string]string {
 
 func TestStarter(t *testing.T) {
 	repo := newRepo(t)
-	put(t, filepath.Join(repo, "03-flux", "untracked.go"), "package flux")
+	put(t, filepath.Join(repo, "03-flux", "bin", "ignored.go"), "package flux")
 	o := optionsFor(repo)
 	if err := start(t, repo, o); err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func TestStarter(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{
-		".gitignore", ".golangci.yml", "LICENSE", "Makefile", "PROJECT", "README.md",
+		".github/workflows/ci.yml", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "PROJECT", "README.md",
 		"api/v1alpha1/teapotsetup_types.go", "config/samples/teapot.yaml", "go.mod",
 		"hack/harness/scripts/harness.mk", "hack/harness/shared/config/harness.env", "hack/harness/shared/go.mod",
 		"internal/broker/entrypoint.sh.tmpl", "internal/controller/broker.go", "test/e2e/go.mod", "test/standin/cmd/flux/main.go",
@@ -108,14 +109,15 @@ func TestStarter(t *testing.T) {
 	for file, parts := range map[string][]string{
 		"Makefile":                               {"HARNESS ?= hack/harness\n"},
 		"PROJECT":                                {"domain: me.dev\n", "projectName: teapot\n", "kind: TeapotSetup\n", "repo: github.com/me/my-op\n"},
-		"README.md":                              {"# my-op\n", "Teapot and TeapotSetup", "`me.dev/v1alpha1`", "kubectl get teapots\n", "| `api/` |", "\n| `internal/controller/` | the broker of a Teapot |\n| `cmd/` |"},
+		"README.md":                              {"# my-op\n", "Teapot and TeapotSetup", "`me.dev/v1alpha1`", "kubectl get teapots\n", "| `api/` |", "## The harness is a copy", "`.github/workflows/ci.yml`", "\n| `internal/controller/` | the broker of a Teapot |\n| `cmd/` |"},
 		"api/v1alpha1/teapotsetup_types.go":      {"type TeapotSetup struct", "shortName=teas", "shortName=tea\n", "type Teapot struct", "'me.dev/'", "at /flux: there"},
 		"config/samples/teapot.yaml":             {"apiVersion: me.dev/v1alpha1\n", "name: teapot-sample\n", "command: flux start\n"},
-		"internal/controller/broker.go":          {`exec.Command("flux", "start")`, `"FLUX_URI"`, `"broker.toml"`, `"teapot-config"`, "newTeapotBroker"},
+		"internal/controller/broker.go":          {`exec.Command("flux", "start")`, `"FLUX_URI"`, `"broker.toml"`, `"teapot-config"`, "newTeapotBroker", "By `make\n// run` or `make\n// e2e`."},
+		".github/workflows/ci.yml":               {"make test\n", "make e2e CLUSTER=embedded\n", "go-version-file: go.mod\n"},
 		"internal/broker/entrypoint.sh.tmpl":     {"flux broker ${flux_options}", "# Flux is"},
 		"test/standin/cmd/flux/main.go":          {`"flux: not Flux"`, `"github.com/me/my-op/internal/broker"`},
 		"test/e2e/go.mod":                        {"module github.com/me/my-op/test/e2e\n", "hack/harness/shared => ../../hack/harness/shared\n"},
-		"hack/harness/shared/config/harness.env": {"PROJECT=my-op\n"},
+		"hack/harness/shared/config/harness.env": {"PROJECT=my-op-"},
 		"hack/harness/shared/go.mod":             {"module github.com/me/my-op/hack/harness/shared\n"},
 	} {
 		for _, part := range parts {
@@ -149,6 +151,7 @@ func TestStarterLeavesNothingWhenItFails(t *testing.T) {
 		{name: "a bad kind", change: func(o *options) { o.Kind = "tea" }, want: "CamelCase"},
 		{name: "a kind that the stage uses", change: func(o *options) { o.Kind = "Broker" }, want: "broker is used"},
 		{name: "a kind that is a word of Go", change: func(o *options) { o.Kind = "Func" }, want: "a word of Go"},
+		{name: "a kind that is a type of Go", change: func(o *options) { o.Kind = "Error" }, want: "a word of Go"},
 		{name: "a generator that fails", files: map[string]string{
 			"Makefile": "HARNESS ?= ..\ngenerate:\n\t@echo no luck; exit 1\n",
 		}, want: "no luck"},
@@ -176,6 +179,91 @@ func TestStarterLeavesNothingWhenItFails(t *testing.T) {
 				t.Errorf("it left %v, %v", entries, err)
 			}
 		})
+	}
+}
+
+// A file is part of the stage before it is added: without it the copy would not build.
+func TestStarterCopiesWhatIsNotAddedYet(t *testing.T) {
+	repo := newRepo(t)
+	put(t, filepath.Join(repo, "03-flux", "internal", "new.go"), "package internal")
+	if err := os.Remove(filepath.Join(repo, "03-flux", "config", "samples", "flux.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsFor(repo)
+	if err := start(t, repo, o); err != nil {
+		t.Fatal(err)
+	}
+	got := files(t, o.Dest)
+	if _, there := got["internal/new.go"]; !there {
+		t.Error("a file that is not added yet was left out")
+	}
+	if _, there := got["config/samples/teapot.yaml"]; there {
+		t.Error("a file that was deleted was copied")
+	}
+}
+
+func TestStarterSaysWhyGitDoesNotTell(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(repo string) error
+		want    string
+	}{
+		"no repository": {func(repo string) error { return os.RemoveAll(filepath.Join(repo, ".git")) }, "not a git repository"},
+		"of another owner": {func(repo string) error {
+			if os.Getuid() != 0 {
+				t.Skip("only root can give a folder away")
+			}
+			return errors.Join(os.Chown(repo, 12345, -1), os.Chown(filepath.Join(repo, ".git"), 12345, -1))
+		}, "safe.directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo := newRepo(t)
+			t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(repo))
+			if err := test.prepare(repo); err != nil {
+				t.Fatal(err)
+			}
+			if err := start(t, repo, optionsFor(repo)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestStarterInAFolderOfAnotherRepository(t *testing.T) {
+	repo := newRepo(t)
+	if err := os.RemoveAll(filepath.Join(repo, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	git(t, filepath.Dir(repo), "init", "--quiet")
+	git(t, filepath.Dir(repo), "add", "--all")
+	if err := start(t, repo, optionsFor(repo)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A workspace above the copy claims it: no command of Go works there.
+func TestStarterBelowAWorkspace(t *testing.T) {
+	repo := newRepo(t)
+	o := optionsFor(repo)
+	put(t, filepath.Join(filepath.Dir(o.Dest), "go.work"), "go 1.26.0\n")
+	t.Setenv("GOWORK", "")
+	if err := start(t, repo, o); err == nil || !strings.Contains(err.Error(), "go.work claims") {
+		t.Errorf("got error %v, want one that names the workspace", err)
+	}
+	t.Setenv("GOWORK", "off")
+	if err := start(t, repo, o); err != nil {
+		t.Errorf("the workspace is switched off: %v", err)
+	}
+}
+
+// What looks like a pattern in the path of a clone is none.
+func TestStarterInAFolderWithBrackets(t *testing.T) {
+	repo := newRepo(t)
+	brackets := filepath.Join(filepath.Dir(repo), "my [x]")
+	if err := os.Rename(repo, brackets); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(t, brackets, optionsFor(brackets)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -213,7 +301,7 @@ func TestStarterMayBeCalledLikeTheStage(t *testing.T) {
 	repo := newRepo(t)
 	o := optionsFor(repo)
 	o.Module = "github.com/me/fluxsetup-operator"
-	o.Kind = "FluxSetups"
+	o.Kind = "MyFluxSetup"
 	if err := start(t, repo, o); err != nil {
 		t.Fatal(err)
 	}

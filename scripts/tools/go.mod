@@ -11,6 +11,7 @@ tool (
 
 require (
 	github.com/yuin/goldmark v1.7.17
+	golang.org/x/time v0.15.0
 	golang.org/x/tools v0.51.0
 )
 

@@ -49,7 +49,7 @@ func functionOf(pkg *types.Package, object types.Object) types.Object {
 	return nil
 }
 
-// holdsFunction tells whether a value of a type is a function, or a table of functions, down to a depth. The fields of
+// holdsFunction reports whether a value of a type is a function, or a table of functions, down to a depth. The fields of
 // other packages' structs are their own affair.
 func holdsFunction(pkg *types.Package, t types.Type, depth int) bool {
 	named, isNamed := types.Unalias(t).(*types.Named)

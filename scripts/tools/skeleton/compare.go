@@ -10,7 +10,9 @@ import (
 var commonFiles = []string{"apply.go", "report.go", "conditions.go", "errors.go", "messages.go"}
 
 // commonInMain is what is the same of cmd/main.go.
-var commonInMain = []string{"managerOptions", "managerOptions.bindFlags", "managerOptions.validate"}
+var commonInMain = []string{
+	"managerOptions", "managerOptions.bindFlags", "managerOptions.validate", "start", "announcement", "announcement.Start", "announcement.NeedLeaderElection",
+}
 
 // comparison collects what differs.
 type comparison struct {

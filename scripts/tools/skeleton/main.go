@@ -34,7 +34,9 @@ type exception struct {
 }
 
 // exceptions that are not needed any longer are reported.
-var exceptions []exception
+var exceptions = []exception{
+	{"04-goop", "maxConditionMessage", "its status has the output of failed workers too, and stays below 64 KiB"},
+}
 
 func main() {
 	root := flag.String("root", ".", "the repository")

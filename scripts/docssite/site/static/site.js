@@ -32,6 +32,23 @@
     block.append(button);
   }
 
+  const report = (text) => {
+    const line = document.querySelector("#progress");
+    line.textContent = text;
+    line.hidden = false;
+  };
+  if (window.progress?.done) {
+    const boxes = [...document.querySelectorAll("[data-exercise]")];
+    const done = boxes.filter((item) => window.progress.done.includes(item.dataset.exercise));
+    for (const item of done) {
+      item.classList.add("done");
+      item.append(Object.assign(document.createElement("span"), { textContent: " done" }));
+    }
+    report(`${done.length} of ${boxes.length} are done. make learn opens the next one.`);
+  } else if (window.progress?.error) {
+    report(window.progress.error);
+  }
+
   const box = document.querySelector(".search");
   const input = box.querySelector("input");
   const found = box.querySelector("ol");

@@ -1,0 +1,18 @@
+#!/bin/sh
+# files.sh [PATTERN…]: the files of this folder that git tracks, and those that it would if you added them. It fails
+# where git cannot tell, with git's reason: a check that finds no file to look at must not be content.
+set -eu
+list() { git ls-files -z --cached --others --exclude-standard -- "$@"; }
+list "$@" >/dev/null || {
+  echo 'this works on what git tracks: run it in a git clone' >&2
+  exit 1
+}
+# A list of lines has no place for it, and a check that leaves a file out must not be content.
+if list "$@" | tr '\n\0' '\001\n' | grep "$(printf '\001')" >&2; then
+  echo 'these names have a line break, here \001, which no script reads: rename the files' >&2
+  exit 1
+fi
+# One that is deleted and not yet committed is tracked too.
+list "$@" | tr '\0' '\n' | while IFS= read -r file; do
+  [ ! -f "$file" ] && [ ! -h "$file" ] || printf '%s\n' "$file"
+done
