@@ -13,10 +13,10 @@ awk -v most=20 '
     }
     head = ""; count = 0; first = 0
   }
-  /^ *--- FAIL: / { flush(); head = $0; next }
+  /^ *(---|===) FAIL: / { flush(); head = $0; next }
   # Of these the beginning says what happened.
   /^(panic:|fatal error:|# |Summarizing [0-9]+ Failure)/ { flush(); head = $0; first = 1; next }
-  /^(ok|FAIL|PASS|==>|Ran [0-9]+ of) ?/ || /^ *--- (PASS|SKIP)/ || /^make(\[[0-9]+\])?: / { flush(); if (/^FAIL\t|^make/) packages[++all] = $0; next }
+  /^(ok|FAIL|PASS|DONE|===|==>|Ran [0-9]+ of) ?/ || /^ *--- (PASS|SKIP)/ || /^make(\[[0-9]+\])?: / { flush(); if (/^FAIL\t|^make/) packages[++all] = $0; next }
   head != "" { said[++count] = $0 }
   { last[NR % most] = $0 }
   END {

@@ -8,6 +8,8 @@ export CLUSTER_NAME=ci-$$-$(date +%s)
 began=$SECONDS
 budget=0 # seconds that this run may take; 0 is no limit
 artifacts=_artifacts/ci
+# What passed only when it was run once more.
+export FLAKY_TESTS=$PWD/$artifacts/flaky
 names=() seconds=() results=() failed=()
 
 # macOS has no timeout command; there a step that hangs is interrupted by hand.
@@ -87,7 +89,7 @@ leftovers() { ps -eo pid=,ppid=,args= | awk '$2 == 1 && $3 ~ "/operator-harness/
 # the engine, would compete with all that follows.
 begin() {
   mkdir -p "$artifacts"
-  rm -f "$artifacts"/*.log "$artifacts/failed"
+  rm -f "$artifacts"/*.log "$FLAKY_TESTS"
   before=$(git status --porcelain)
   daemon=$(scripts/engine.sh pid)
   printf 'commit    %s\nload      %s\ndisk      %s free\n' "$(git log -1 --format='%h %s')" \
@@ -137,6 +139,7 @@ finish() {
   for i in "${!names[@]}"; do
     printf '%-34s %5ds  %s\n' "${names[i]}" "${seconds[i]}" "${results[i]}"
   done
+  [[ ! -s $FLAKY_TESTS ]] || sed 's/^/FLAKY, which is a bug: /' "$FLAKY_TESTS"
   printf '%-34s %5ds  %s\n' total $((SECONDS - began)) "$([[ $code == 0 ]] && echo ok || echo FAILED)"
   [[ -z ${temp:-} ]] || { chmod -R u+w "$temp" && rm -rf "$temp"; }
   exit "$code"
