@@ -129,8 +129,11 @@ const (
 	// ReasonUnschedulable means that a pod cannot be scheduled; the message is the scheduler's.
 	ReasonUnschedulable = "Unschedulable"
 
-	// ReasonPodNotStarted means that a container does not start, or that a pod does not exist; the message is the
-	// kubelet's or the Job controller's.
+	// ReasonPodsNotCreated means that the Job runs, but that no pod is created for a rank. The Events of the Job say why, for
+	// instance a quota or the Pod Security Standard of the namespace.
+	ReasonPodsNotCreated = "PodsNotCreated"
+
+	// ReasonPodNotStarted means that a container does not start; the message is the kubelet's.
 	ReasonPodNotStarted = "PodNotStarted"
 
 	// ReasonQuorumNotReached means that the brokers run, and that too few of them connected in time.

@@ -165,7 +165,7 @@ func endOfStartup(setup *v1alpha1.FluxSetup, observed setupObservation, quorumRe
 		end.reason = v1alpha1.ReasonPodsRemain
 		end.message += observed.waiting + " of an earlier attempt still exists"
 	default:
-		failed := startFailureOf(setup, observed.pods, true)
+		failed := startFailureOf(setup, observed, true)
 		end.reason = failed.reason
 		end.message += failed.message
 	}

@@ -3,8 +3,10 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -100,12 +102,25 @@ type startFailure struct {
 	reason, message string
 }
 
+// untilPodsAreMissed is how long the Job controller may still take to create the pods of a Job that was started; 0 if they
+// are there, or if it is over. No event is sent for a pod that is not created.
+func untilPodsAreMissed(setup *v1alpha1.FluxSetup, observed setupObservation) time.Duration {
+	if startTime(observed.job).IsZero() || !slices.Contains(byRank(observed.pods, setup.Spec.Size), nil) {
+		return 0
+	}
+	return max(0, startTime(observed.job).Add(podsPatience).Sub(observed.now))
+}
+
 // startFailureOf is the most urgent reason why the quorum is not reached; nil if there is none yet. late is set once
 // the time to start has expired: then there is always a reason.
-func startFailureOf(setup *v1alpha1.FluxSetup, pods []corev1.Pod, late bool) *startFailure {
+func startFailureOf(setup *v1alpha1.FluxSetup, observed setupObservation, late bool) *startFailure {
 	var worst *startFailure
-	for rank, pod := range byRank(pods, setup.Spec.Size) {
+	missed := !startTime(observed.job).IsZero() && untilPodsAreMissed(setup, observed) == 0
+	for rank, pod := range byRank(observed.pods, setup.Spec.Size) {
 		one := failureOfPod(setup, rank, pod)
+		if pod == nil && missed {
+			one = &startFailure{urgency: 3, lasting: true, reason: v1alpha1.ReasonPodsNotCreated, message: noPodMessage(setup)}
+		}
 		if one == nil || (!one.lasting && !late) || (worst != nil && one.urgency >= worst.urgency) {
 			continue
 		}
@@ -125,10 +140,15 @@ func startFailureOf(setup *v1alpha1.FluxSetup, pods []corev1.Pod, late bool) *st
 	return worst
 }
 
+// noPodMessage says where the reason is found, also after the Job was deleted.
+func noPodMessage(setup *v1alpha1.FluxSetup) string {
+	return fmt.Sprintf("no pod is created: the Events of the Job say why (kubectl events --for job/%s), for example a quota or the Pod Security Standard of the namespace", jobName(setup))
+}
+
 // failureOfPod is why one broker does not start; nil if there is no reason.
 func failureOfPod(setup *v1alpha1.FluxSetup, rank int, pod *corev1.Pod) *startFailure {
 	if pod == nil {
-		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: fmt.Sprintf("there is no pod; the Events of Job %s may say why", jobName(setup))}
+		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "there is no pod yet"}
 	}
 	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
 		return &startFailure{urgency: 1, lasting: true, reason: v1alpha1.ReasonUnschedulable, message: scheduled.Message}

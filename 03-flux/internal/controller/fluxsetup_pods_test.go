@@ -2,6 +2,7 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -59,8 +60,7 @@ func TestStartFailure(t *testing.T) {
 		"no container":                 {[]corev1.Pod{leader, rankPod("1", waits("CreateContainerError", "out of handles"))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): CreateContainerError: out of handles", v1alpha1.ReasonPodNotStarted},
 		"a volume that does not exist": {[]corev1.Pod{leader, rankPod("1", waits("ContainerCreating", ""))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): ContainerCreating", ""},
 		"no report of the kubelet":     {[]corev1.Pod{leader, rankPod("1")}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): the kubelet has not started it", ""},
-		"no pod":                       {[]corev1.Pod{leader}, v1alpha1.ReasonPodNotStarted, "rank 1: there is no pod; the Events of Job bees-1 may say why", ""},
-		"no pods":                      {nil, v1alpha1.ReasonPodNotStarted, "rank 0: there is no pod; the Events of Job bees-1 may say why", ""},
+		"no pod yet":                   {[]corev1.Pod{leader}, v1alpha1.ReasonPodNotStarted, "rank 1: there is no pod yet", ""},
 		"ended too early":              {[]corev1.Pod{leader, rankPod("1", ended0)}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): it has ended, and the quorum was not reached", ""},
 		"runs and is not ready":        {[]corev1.Pod{leader, rankPod("1", runs)}, v1alpha1.ReasonQuorumNotReached, "rank 1 (pod bees-1): it runs, and is not ready", ""},
 		"the image comes first":        {[]corev1.Pod{rankPod("0", unschedulable), rankPod("1", waits("ErrImagePull", "x"))}, v1alpha1.ReasonImageNotPulled, "rank 1 (pod bees-1): pulling image flux failed: x", v1alpha1.ReasonImageNotPulled},
@@ -70,17 +70,51 @@ func TestStartFailure(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: "bees"}, Spec: v1alpha1.FluxSetupSpec{Size: 2, MinSize: 2, Attempt: 1}}
-			late := startFailureOf(setup, test.pods, true)
+			late := startFailureOf(setup, setupObservation{pods: test.pods}, true)
 			g.Expect(late.reason).To(Equal(test.reason))
 			g.Expect(late.message).To(Equal(test.message))
 
-			early := startFailureOf(setup, test.pods, false)
+			early := startFailureOf(setup, setupObservation{pods: test.pods}, false)
 			if test.early == "" {
 				g.Expect(early).To(BeNil(), "that may yet come: %+v", early)
 				return
 			}
 			g.Expect(early.reason).To(Equal(test.early))
 			g.Expect(early.message).To(Equal(test.message))
+		})
+	}
+}
+
+// A Job whose pods are rejected sends nothing, neither when a pod should have been there nor later.
+func TestPodsThatAreNotCreated(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: "bees"}, Spec: v1alpha1.FluxSetupSpec{Size: 2, MinSize: 2, Attempt: 1}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationStartTime: start.Format(time.RFC3339)}}}
+	leader, ready := rankPod("0", runs), rankPod("1", makeReady)
+	for name, test := range map[string]struct {
+		observed setupObservation
+		wait     time.Duration
+		rank     string
+	}{
+		"not yet":                {setupObservation{job: job, now: start.Add(time.Second)}, 14 * time.Second, ""},
+		"the Job is not started": {setupObservation{job: &batchv1.Job{}, now: start.Add(time.Hour)}, 0, ""},
+		"all are there":          {setupObservation{job: job, now: start.Add(time.Second), pods: []corev1.Pod{leader, ready}}, 0, ""},
+		"none is there":          {setupObservation{job: job, now: start.Add(podsPatience)}, 0, "rank 0: "},
+		"one is missing":         {setupObservation{job: job, now: start.Add(podsPatience), pods: []corev1.Pod{leader}}, 0, "rank 1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			g.Expect(untilPodsAreMissed(setup, test.observed)).To(Equal(test.wait))
+			failure := startFailureOf(setup, test.observed, false)
+			if test.rank == "" {
+				g.Expect(failure).To(BeNil())
+				return
+			}
+			g.Expect(failure.reason).To(Equal(v1alpha1.ReasonPodsNotCreated))
+			g.Expect(failure.message).To(HavePrefix(test.rank + "no pod is created"))
+			g.Expect(failure.message).To(ContainSubstring("kubectl events --for job/bees-1"))
 		})
 	}
 }

@@ -75,6 +75,9 @@ func setupStatus(setup *v1alpha1.FluxSetup, observed setupObservation) (v1alpha1
 		reached := workBegan(setup, observed)
 		var end *setupEnd
 		end, wait = endOfAttempt(setup, observed, reached)
+		if !reached && end == nil {
+			wait = soonest(wait, untilPodsAreMissed(setup, observed))
+		}
 		set(configuredCondition(setup, observed))
 		if reached && (!setup.Spec.Suspend || observed.job != nil) {
 			set(quorumReached)
@@ -180,7 +183,7 @@ func quorumCondition(setup *v1alpha1.FluxSetup, observed setupObservation, end *
 		condition.Reason, condition.Message = v1alpha1.ReasonSuspending, "waiting for all pods to terminate"
 	default:
 		condition.Reason, condition.Message = v1alpha1.ReasonStarting, "waiting for enough brokers to connect"
-		if failure := startFailureOf(setup, observed.pods, false); failure != nil {
+		if failure := startFailureOf(setup, observed, false); failure != nil {
 			condition.Reason, condition.Message = failure.reason, failure.message
 		}
 	}

@@ -11,6 +11,10 @@ import (
 // as many steps, and no user reads each of them.
 const readinessPace = time.Second
 
+// podsPatience is how long the Job controller may take to create the pods of a Job. It takes less than a second, unless
+// something rejects them.
+const podsPatience = 15 * time.Second
+
 // pace remembers when the statuses of objects were last written, and how far our clock is behind what they record. Its
 // zero value is ready for use.
 type pace struct {
