@@ -2,7 +2,7 @@
 # verify-generated.sh: what `make generate manifests` would write is what is there. It works in a
 # copy, so it changes nothing.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 cd "$(dirname "$0")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
