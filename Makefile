@@ -2,6 +2,8 @@
 # Needs Go, make (3.81 or later), git and a POSIX shell.
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Goals run in the order in which they are named, also with -j: cluster-delete cluster is not cluster cluster-delete.
+.NOTPARALLEL:
 
 HARNESS := .
 STAGES := $(wildcard 01-informers 02-lolcow 03-flux 04-goop)

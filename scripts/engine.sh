@@ -5,7 +5,7 @@
 #
 # usage: engine.sh [start|stop|pid]     stop ends only a daemon that this script started; pid prints its number, if it runs
 set -euo pipefail
-unset CDPATH
+unset CDPATH GOOS GOARCH
 
 harness=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../shared/config/harness.env

@@ -4,7 +4,7 @@
 # are answered for from this machine's cache (see scripts/tools/slownet): where those programs were built here, they are
 # not the published ones, and their sizes differ.
 set -euo pipefail
-unset CDPATH
+unset CDPATH GOOS GOARCH
 unset KUBECONFIG CLUSTER_NAME
 cd "$(dirname "$0")/.."
 mbit=${1:-50}

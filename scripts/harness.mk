@@ -16,7 +16,8 @@ ifeq (,$(GOAL_STAGES))
 
 .PHONY: doctor
 doctor: need-go ## what this machine has and lacks, and what each lack costs
-	@$(harness) doctor
+# It tells of a TMPDIR in which go run cannot run what it builds: so it is itself built elsewhere.
+	@temp="$${GOTMPDIR:-$$(go env GOCACHE)}" && mkdir -p "$$temp" && GOTMPDIR="$$temp" $(harness) doctor
 
 .PHONY: cluster
 cluster: need-go ## a cluster, and leave it up; CLUSTER=kind or CLUSTER=embedded says which

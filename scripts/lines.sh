@@ -7,7 +7,7 @@ set -eu
   exit 2
 }
 # .?* and _* are what the go command leaves out too.
-find "$@" \( -name '.?*' -o -name '_*' -o -name exercises -o -path '*/hack/harness' \) -prune -o -type f -name '*.go' -print |
+find "$@" \( -name '.?*' -o -name '_*' -o -name exercises -o -name vendor -o -path '*/hack/harness' \) -prune -o -type f -name '*.go' -print |
   LC_ALL=C sort | awk '
     function row(name, code, test) { printf "%7d %7d  %s\n", code, test, name }
     {

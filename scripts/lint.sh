@@ -3,7 +3,7 @@
 # shfmt over the shell scripts and actionlint over the workflows. All run; the exit code tells.
 # FIX=1 corrects what golangci-lint and shfmt can correct themselves.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 scripts=$(cd "$(dirname "$0")" && pwd)
 tools=$scripts/tools
 failed=0
@@ -19,9 +19,9 @@ tool() {
 
 # modules DIR: prints the folders below DIR that hold a go.mod and Go files of that module, or a go.mod that go cannot
 # read: the linter says why. The harness inside a project made by `make starter` is linted where it comes from; copies
-# among artifacts are not ours.
+# among artifacts are not ours, nor what go mod vendor has copied.
 modules() {
-  find "$1" -name go.mod -not -path '*/.*/*' -not -path '*/hack/harness/*' -not -path '*/_artifacts/*' | sort | while IFS= read -r file; do
+  find "$1" -name go.mod -not -path '*/.*/*' -not -path '*/hack/harness/*' -not -path '*/_artifacts/*' -not -path '*/vendor/*' | sort | while IFS= read -r file; do
     dir=${file%/go.mod}
     if ! packages=$(cd "$dir" && go list ./... 2>/dev/null) || [ -n "$packages" ]; then
       echo "$dir"

@@ -10,7 +10,7 @@
 #
 # DIR is ../my-lolcow beside this repository, unless MY_LOLCOW or an argument says otherwise.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 from=$PWD
 cd "$(dirname "$0")/.."
 root=$PWD

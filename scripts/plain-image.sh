@@ -2,7 +2,7 @@
 # plain-image.sh: put the image that the files of 04-goop/plain name into the nodes of the kind cluster that kubectl points
 # at. Where it cannot be pulled, an image with this machine's own busybox gets its name.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 cd "$(dirname "$0")/.."
 name=docker.io/library/busybox:1.37
 image=$name

@@ -3,6 +3,6 @@
 # pinned versions; every chapter is in the list of docs/contents.md, has the parts that all have, and every lesson, term
 # and error of the other pages leads to a section.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 cd "$(dirname "$0")/.."
 go -C scripts/docstest test -count=1 -run '^(TestSources|TestMap|TestShape|TestPages)$' .

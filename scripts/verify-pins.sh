@@ -2,7 +2,7 @@
 # verify-pins.sh: a version that is written in more than one place is the same in all of them, and
 # nothing asks for @latest.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 cd "$(dirname "$0")/.."
 failed=0
 wrong() {

@@ -2,7 +2,7 @@
 # verify-snippets.sh: the code that a Markdown file shows by an [embedmd] line is the code that is
 # there. `make snippets` brings it up to date.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 cd "$(dirname "$0")/.."
 files=$(scripts/files.sh '*.md')
 embedmd=$(GOWORK=off go -C scripts/tools tool -n embedmd)

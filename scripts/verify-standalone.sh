@@ -2,7 +2,7 @@
 # verify-standalone.sh [-quick]: each module builds, vets and is tidy without the workspace, and each stage does so as a copy in
 # a folder of its own. -quick leaves out the copies and linking: what does not compile does not vet either.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 cd "$(dirname "$0")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT

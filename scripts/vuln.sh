@@ -2,7 +2,7 @@
 # vuln.sh: looks up known vulnerabilities in what each module of the workspace really calls. It needs
 # the database at https://vuln.go.dev; where that cannot be reached, nothing is checked, and it says so.
 set -eu
-unset CDPATH
+unset CDPATH GOOS GOARCH
 cd "$(dirname "$0")/.."
 vulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0
 

@@ -3,7 +3,8 @@
 # to internal/generated, with the generators of the client-go that go.mod names. `make generate` runs it. It
 # works offline once the module cache has the generators, and in a copy of this folder.
 set -euo pipefail
-unset CDPATH
+# Generators run here, whatever is built otherwise.
+unset CDPATH GOOS GOARCH
 export GOWORK=off
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
@@ -13,6 +14,7 @@ trap 'rm -rf "$work"' EXIT
 export GOBIN=$work/bin
 
 version=$(go list -m -f '{{.Version}}' k8s.io/client-go)
+go mod download "k8s.io/code-generator@$version" # with -json it fails without a word
 dir=$(go mod download -json "k8s.io/code-generator@$version" | sed -n 's/.*"Dir": "\(.*\)",$/\1/p')
 # shellcheck source=/dev/null
 source "$dir/kube_codegen.sh"

@@ -155,10 +155,20 @@ func regenerate(ctx context.Context, dest string, s *stage) error {
 	return nil
 }
 
-// free rejects a kind whose name means something else in Go or in the stage.
+// free rejects a kind whose name means something else in Go, in Kubernetes or in the stage, and a module that the stage uses.
 func free(repo string, o options, s *stage, r *renamer) error {
 	if word := strings.ToLower(o.Kind); token.IsKeyword(word) || types.Universe.Lookup(word) != nil {
 		return fmt.Errorf("KIND=%s: %s is a word of Go; choose another", o.Kind, strings.ToLower(o.Kind))
+	}
+	if use := kubectlTakes(s, o.Kind); use != "" {
+		return fmt.Errorf("KIND=%s: %s; choose another", o.Kind, use)
+	}
+	module, err := requiredBy(repo, o, s)
+	if err != nil {
+		return err
+	}
+	if module != "" {
+		return fmt.Errorf("MODULE=%s: %s requires the module of that name, and one cannot require itself; choose another", o.Module, module)
 	}
 	use, err := taken(repo, s, r)
 	if err != nil {

@@ -58,19 +58,37 @@ func plural(kind string) string {
 }
 
 // shortName is an abbreviation for kubectl: the first three letters, or two of a kind that has no
-// more than three, and the initials of what a second kind is called beyond the first.
+// more than three, and the initials of what a second kind is called beyond the first. Kubernetes has some such names
+// itself: then it is another.
 func shortName(kind, primary string) string {
-	length := 3
-	if len(primary) <= length {
-		length = 2
-	}
 	initials := strings.Map(func(letter rune) rune {
 		if letter < 'A' || letter > 'Z' {
 			return -1
 		}
 		return letter
 	}, strings.TrimPrefix(kind, primary))
-	return strings.ToLower(primary[:min(length, len(primary))] + initials)
+	return abbreviation(strings.ToLower(primary)) + strings.ToLower(initials)
+}
+
+func abbreviation(word string) string {
+	length := 3
+	if len(word) <= length {
+		length = min(2, len(word))
+	}
+	var candidates []string
+	for ; length < len(word); length++ {
+		candidates = append(candidates, word[:length])
+	}
+	for i := 2; i < len(word); i++ {
+		candidates = append(candidates, word[:1]+word[i:i+1])
+	}
+	for _, candidate := range candidates {
+		// A second kind's may be one letter longer.
+		if builtinNames[candidate] == "" && builtinNames[candidate+"s"] == "" {
+			return candidate
+		}
+	}
+	return word
 }
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }

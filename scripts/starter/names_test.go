@@ -20,6 +20,15 @@ func TestShortName(t *testing.T) {
 		{"TeapotSetup", "Teapot", "teas"},
 		{"Fox", "Fox", "fo"},
 		{"FoxSetup", "Fox", "fos"},
+		// Those that Kubernetes has are not free, nor a second kind's one letter longer.
+		{"Podcast", "Podcast", "podc"},
+		{"Ingot", "Ingot", "ingo"},
+		{"Hpalette", "Hpalette", "hpal"},
+		{"Pvcs", "Pvcs", "ps"},
+		{"Now", "Now", "nw"},
+		{"Stone", "Stone", "sto"},
+		{"Sto", "Sto", "so"},
+		{"StoSetup", "Sto", "sos"},
 	}
 	for _, tt := range tests {
 		if got := shortName(tt.kind, tt.primary); got != tt.want {

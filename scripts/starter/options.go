@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/module"
@@ -125,6 +126,12 @@ func inside(path, folder string) bool {
 func (o *options) checkModule() error {
 	if err := module.CheckPath(o.Module); err != nil {
 		return fmt.Errorf("MODULE=%s is not a module path such as github.com/me/my-op: %w", o.Module, err)
+	}
+	if slices.Contains(strings.Split(o.Module, "/"), "vendor") {
+		return fmt.Errorf("MODULE=%s: Go imports nothing from a folder that is called vendor; choose another path", o.Module)
+	}
+	if strings.HasPrefix(o.Module, "gopkg.in/") {
+		return fmt.Errorf("MODULE=%s: a path of gopkg.in ends in a version, and those of the test's and the harness's modules inside the copy cannot; choose another", o.Module)
 	}
 	if o.project() == "" {
 		return fmt.Errorf("MODULE=%s needs a letter or a digit in its last word: the project is called after it", o.Module)

@@ -49,6 +49,8 @@ func TestOptions(t *testing.T) {
 		{"module with a blank", func(o *options) { o.Module = "github.com/me/my op" }, "not a module path"},
 		{"module with a trailing slash", func(o *options) { o.Module = "github.com/me/" }, "not a module path"},
 		{"module whose last word has no letter", func(o *options) { o.Module = "github.com/me/_" }, "needs a letter or a digit in its last word"},
+		{"module in a folder that Go imports nothing from", func(o *options) { o.Module = "github.com/me/vendor/my-op" }, "called vendor"},
+		{"module of gopkg.in", func(o *options) { o.Module = "gopkg.in/me/my-op.v2" }, "ends in a version"},
 		{"domain with a capital", func(o *options) { o.Domain = "Me.dev" }, "not a domain"},
 		{"domain with a slash", func(o *options) { o.Domain = "me.dev/x" }, "not a domain"},
 		{"domain without a dot", func(o *options) { o.Domain = "me" }, "needs a dot"},

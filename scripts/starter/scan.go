@@ -23,9 +23,17 @@ func leftovers(dest string, r *renamer, from map[string]origin) ([]string, error
 	ours := newNames(r)
 	sources := sourcesOf(from)
 	var found []string
-	report := func(source, what, text string) {
-		if old.MatchString(text) && old.MatchString(ours.ReplaceAllString(r.withoutKept(source, text), " ")) {
-			found = append(found, fmt.Sprintf("%s: %s", what, strings.TrimSpace(text)))
+	// before and after are the lines around text: a generator may break a line where there was a blank, also inside of what
+	// is kept.
+	report := func(source, what, before, text, after string) {
+		if !old.MatchString(text) {
+			return
+		}
+		before, after = strings.TrimSpace(before)+" ", " "+strings.TrimSpace(after)
+		text = strings.TrimSpace(text)
+		joined := blank(ours, r.withoutKept(source, before+text+after))
+		if old.MatchString(joined[len(before) : len(before)+len(text)]) {
+			found = append(found, fmt.Sprintf("%s: %s", what, text))
 		}
 	}
 	err := filepath.WalkDir(dest, func(file string, entry fs.DirEntry, err error) error {
@@ -37,7 +45,7 @@ func leftovers(dest string, r *renamer, from map[string]origin) ([]string, error
 		if entry.IsDir() && slices.Contains([]string{".git", ".kube", "_artifacts", "bin"}, path.Base(relative)) {
 			return fs.SkipDir
 		}
-		report(sources[relative], relative, path.Base(relative))
+		report(sources[relative], relative, "", path.Base(relative), "")
 		if entry.IsDir() || path.Base(relative) == "go.sum" || relative == "LICENSE" {
 			return nil
 		}
@@ -45,8 +53,9 @@ func leftovers(dest string, r *renamer, from map[string]origin) ([]string, error
 		if err != nil || bytes.IndexByte(content, 0) >= 0 {
 			return err
 		}
-		for i, line := range strings.Split(string(content), "\n") {
-			report(sources[relative], fmt.Sprintf("%s:%d", relative, i+1), line)
+		lines := append(append([]string{""}, strings.Split(string(content), "\n")...), "")
+		for i := 1; i+1 < len(lines); i++ {
+			report(sources[relative], fmt.Sprintf("%s:%d", relative, i), lines[i-1], lines[i], lines[i+1])
 		}
 		return nil
 	})
@@ -105,10 +114,15 @@ func newNames(r *renamer) *regexp.Regexp {
 func (r *renamer) withoutKept(file, s string) string {
 	for _, rule := range r.keep {
 		if len(rule.Files) == 0 || anyOf(rule.Files, file, matchesFile) {
-			s = rule.pattern.ReplaceAllString(s, " ")
+			s = blank(rule.pattern, s)
 		}
 	}
 	return s
+}
+
+// blank puts blanks in place of what a pattern matches.
+func blank(pattern *regexp.Regexp, s string) string {
+	return pattern.ReplaceAllStringFunc(s, func(match string) string { return strings.Repeat(" ", len(match)) })
 }
 
 // taken returns which of the new names the stage uses for something else already: two things of one

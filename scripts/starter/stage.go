@@ -109,7 +109,7 @@ func stageNumbers(repo string) []string {
 // tracked lists the files below a folder of the repository that git tracks, and those that it would if you added them,
 // relative to the folder.
 func tracked(ctx context.Context, repo, dir string) ([]string, error) {
-	files, err := gitFiles(ctx, filepath.Join(repo, dir), "--cached", "--others", "--exclude-standard", "--", ".")
+	files, err := gitFiles(ctx, filepath.Join(repo, dir), "--cached", "--others", "--exclude-standard", "--", ".", ":(exclude,glob)**/vendor/**")
 	if err != nil {
 		return nil, err
 	}

@@ -86,6 +86,7 @@ func files(t *testing.T, dir string) map[string]string {
 func TestStarter(t *testing.T) {
 	repo := newRepo(t)
 	put(t, filepath.Join(repo, "03-flux", "bin", "ignored.go"), "package flux")
+	put(t, filepath.Join(repo, "03-flux", "vendor", "example.org", "x.go"), "package x") // by go mod vendor
 	o := optionsFor(repo)
 	if err := start(t, repo, o); err != nil {
 		t.Fatal(err)

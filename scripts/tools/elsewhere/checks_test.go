@@ -64,3 +64,29 @@ func TestVulnFailsOnAVulnerability(t *testing.T) {
 		}
 	}
 }
+
+// What go mod vendor and go work vendor have copied is other people's, whatever is in it.
+func TestChecksLeaveVendorFoldersAlone(t *testing.T) {
+	dir := t.TempDir()
+	copyTo(t, dir, "scripts/verify-layout.sh", "scripts/files.sh")
+	for _, folder := range []string{"vendor/example.org/x", "02-lolcow/vendor"} {
+		path := filepath.Join(dir, folder)
+		if err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, "x.md"), []byte("see /home/"+"me/x\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if output, err := run(t, dir, nil, "git", "init", "--quiet"); err != nil {
+		t.Fatal(output, err)
+	}
+	if output, err := run(t, dir, nil, "scripts/verify-layout.sh"); err != nil {
+		t.Errorf("got %v:\n%s", err, output)
+	}
+	for _, patterns := range [][]string{nil, {"*.md"}} {
+		if err := os.WriteFile(filepath.Join(dir, "02-lolcow", "ours.md"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if output, err := run(t, filepath.Join(dir, "02-lolcow"), []string{"GIT_CEILING_DIRECTORIES="}, append([]string{"../scripts/files.sh"}, patterns...)...); err != nil || output != "ours.md\n" {
+			t.Errorf("files.sh %q: got %v: %s", patterns, err, output)
+		}
+	}
+}

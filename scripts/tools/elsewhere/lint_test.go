@@ -32,10 +32,10 @@ func TestLintLeavesNoModuleOut(t *testing.T) {
 	module := func(name string) error {
 		return errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.WriteFile(filepath.Join(dir, name, "go.mod"), nil, 0o600))
 	}
-	if err := errors.Join(err, module("fine"), module("empty")); err != nil {
+	if err := errors.Join(err, module("fine"), module("empty"), module("vendor"), module("_artifacts"), module("vendor/x"), module("_artifacts/x")); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := lint(); err != nil || !strings.Contains(output, "golangci-lint ./fine\n") || strings.Contains(output, "empty") {
+	if output, err := lint(); err != nil || !strings.Contains(output, "golangci-lint ./fine\n") || strings.Contains(output, "empty") || strings.Contains(output, "/x") {
 		t.Errorf("got %v, want fine to be linted:\n%s", err, output)
 	}
 	if err := module("broken"); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +25,7 @@ import (
 const (
 	enoughMemory = 4
 	enoughDisk   = 15
+	enoughTemp   = 2
 )
 
 // finding is one line of the doctor's report. cost says what the reader goes without, or waits for.
@@ -49,7 +51,7 @@ func newDoctor() *cobra.Command {
 				checkProgram("busybox", "tests of shell scripts use one shell less; on Debian and Ubuntu: apt-get install busybox-static"),
 				checkProgram("curl", "some chapters call it"),
 				checkProgram("npm", "`make docs-site` shows diagrams as text"),
-				checkCgroup, checkMemory, checkDisk,
+				checkCgroup, checkMemory, checkDisk, checkTemp,
 			}
 			for _, check := range checks {
 				printFinding(out, check(ctx))
@@ -179,4 +181,35 @@ func checkDisk(ctx context.Context) finding {
 	free := float64(usage.Free) / (1 << 30)
 	return finding{"disk", free >= enoughDisk, fmt.Sprintf("%.0f GiB free at %s", free, filepath.Dir(cache)),
 		fmt.Sprintf("Go's caches, images and binaries want %d GiB", enoughDisk)}
+}
+
+// checkTemp looks at the folder of temporary files: the go command and tests run programs that they write there.
+func checkTemp(ctx context.Context) finding {
+	const name = "temporary files"
+	const remedy = "set TMPDIR to a folder of a disk, or GOTMPDIR for what the go command itself runs and links"
+	dir := os.TempDir()
+	if err := runsIn(ctx, dir); err != nil {
+		return finding{name, false, dir, fmt.Sprintf("no program that is written there can be run (%v), as go run and go test do: %s", err, remedy)}
+	}
+	usage, err := disk.UsageWithContext(ctx, dir)
+	if err != nil {
+		return finding{name, false, err.Error(), "unknown"}
+	}
+	free := float64(usage.Free) / (1 << 30)
+	return finding{name, free >= enoughTemp, fmt.Sprintf("%.1f GiB free at %s", free, dir),
+		fmt.Sprintf("the go command wants %d GiB where it links programs: %s", enoughTemp, remedy)}
+}
+
+// runsIn writes a program to a folder, and runs it: file systems may be mounted with noexec.
+func runsIn(ctx context.Context, dir string) error {
+	file, err := os.CreateTemp(dir, "doctor-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString("#!/bin/sh\n")
+	if err := errors.Join(err, file.Chmod(0o700), file.Close()); err != nil {
+		return err
+	}
+	return exec.CommandContext(ctx, file.Name()).Run()
 }
