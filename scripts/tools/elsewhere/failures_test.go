@@ -16,7 +16,7 @@ func TestFailuresOfALog(t *testing.T) {
 		never string
 	}{
 		"a test and its subtest": {
-			"ok  \ta\t1s\n--- FAIL: TestX (0.1s)\n    --- FAIL: TestX/sub (0.1s)\n        x_test.go:9: got 3\nFAIL\nFAIL\tb\t1s\nok  \tc\t1s\n",
+			"ok  \ta\t1s\n--- FAIL: TestX (0.1s)\n    --- FAIL: TestX/sub (0.1s)\n        x_test.go:9: got 3\nFAIL\tb\t1s\nok  \tc\t1s\n",
 			[]string{"--- FAIL: TestX (0.1s)", "    --- FAIL: TestX/sub (0.1s)", "x_test.go:9: got 3", "FAIL\tb\t1s"},
 			"ok",
 		},
