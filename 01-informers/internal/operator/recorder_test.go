@@ -19,6 +19,12 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
+func TestMain(m *testing.M) {
+	// A busy machine needs more than the second that is the default.
+	SetDefaultEventuallyTimeout(10 * time.Second)
+	m.Run()
+}
+
 // newRecorder returns a recorder of a client without an API server, which responds to each Event with an error or none.
 func newRecorder(t *testing.T, respond func(*eventsv1.Event) error) *Recorder {
 	t.Helper()

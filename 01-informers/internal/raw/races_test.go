@@ -180,7 +180,7 @@ func TestHangingRequestIsReported(t *testing.T) {
 	h := newByHand(t)
 	h.create("one", "web")
 	h.hang = true
-	ctx, cancel := context.WithTimeout(t.Context(), foo.ReportTime+time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), foo.ReportTime+5*time.Second)
 	defer cancel()
 	_, err := h.reconcile(ctx, cache.NewObjectName(h.namespace, "one"))
 	h.Expect(err).To(MatchError(context.DeadlineExceeded), "the queue tries again")

@@ -9,7 +9,9 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +21,9 @@ import (
 
 // kubernetesVersion is the version that envtest downloads if KUBEBUILDER_ASSETS is not set.
 const kubernetesVersion = "v1.37.0"
+
+// A busy machine needs more than the second that Gomega waits by default. A TestMain may set another time.
+func init() { gomega.SetDefaultEventuallyTimeout(10 * time.Second) }
 
 // Main runs the tests of a package and stops the server if they started it:
 //

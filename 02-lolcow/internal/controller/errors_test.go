@@ -90,7 +90,7 @@ func TestHangingRequestIsReported(t *testing.T) {
 	t.Parallel()
 	f := newTestEnv(t)
 	f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{}))).To(Succeed())
-	ctx, cancel := context.WithTimeout(f.ctx, reportTime+time.Second)
+	ctx, cancel := context.WithTimeout(f.ctx, reportTime+5*time.Second)
 	defer cancel()
 	f.reconciler = f.newReconciler(f.hangingApply())
 	_, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: f.key("cow")})
@@ -113,7 +113,7 @@ func TestHangingRequestLeavesWhatIsServedInTheStatus(t *testing.T) {
 	lolcow.Spec.Greeting = "Oink"
 	f.Expect(f.client.Update(f.ctx, lolcow)).To(Succeed())
 	f.reconciler = f.newReconciler(f.hangingApply())
-	ctx, cancel := context.WithTimeout(f.ctx, reportTime+time.Second)
+	ctx, cancel := context.WithTimeout(f.ctx, reportTime+5*time.Second)
 	defer cancel()
 	_, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: f.key("cow")})
 	f.Expect(err).To(MatchError(context.DeadlineExceeded))

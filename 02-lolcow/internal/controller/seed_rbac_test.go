@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -177,7 +176,7 @@ func TestEditOfTheOwnerReferenceIsCorrected(t *testing.T) {
 	f.Eventually(func() error {
 		_, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
 		return err
-	}).WithTimeout(5 * time.Second).Should(Succeed())
+	}).WithTimeout(settleTimeout).Should(Succeed())
 	for _, object := range []client.Object{f.deployment(), f.service()} {
 		f.Expect(object.GetOwnerReferences()[0].BlockOwnerDeletion).To(HaveValue(BeTrue()))
 	}

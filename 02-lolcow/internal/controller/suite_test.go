@@ -120,6 +120,8 @@ func stopOnCtrlC() {
 func TestMain(m *testing.M) {
 	// Each test logs to itself; what has no test is not worth reading.
 	ctrl.SetLogger(logr.Discard())
+	// A busy machine needs more than the second that is the default.
+	SetDefaultEventuallyTimeout(10 * time.Second)
 	code := m.Run()
 	stopping.Lock()
 	stopServer()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,7 +110,7 @@ func (c *container) start(command ...string) {
 		c.cmd.Env = append(c.cmd.Env, name+"="+value)
 	}
 	c.cmd.Stderr = &c.stderr
-	c.cmd.WaitDelay = 100 * time.Millisecond // for a process that is left and holds the standard error
+	c.cmd.WaitDelay = time.Second // for a process that is left and holds the standard error
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(c.t, c.cmd.Start())
 	group := -c.cmd.Process.Pid
@@ -147,9 +148,25 @@ func (c *container) expectEnd(want int) {
 	}
 }
 
-// isAlive reports whether the entrypoint, or a process that it has started directly or indirectly, still runs.
+// isAlive reports whether the entrypoint, or a process that it has started directly or indirectly, still runs. A process that
+// has ended stays in its group until its parent has waited for it, which is process 1 if the entrypoint has not.
 func (c *container) isAlive() bool {
-	return !errors.Is(syscall.Kill(-c.cmd.Process.Pid, 0), syscall.ESRCH)
+	group := c.cmd.Process.Pid
+	if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
+		return false
+	}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	must(c.t, err)
+	for _, file := range stats {
+		stat, _ := os.ReadFile(file) // it may have ended meanwhile
+		_, fields, _ := strings.Cut(string(stat), ") ")
+		var state string
+		var parent, itsGroup int
+		if _, err := fmt.Sscan(fields, &state, &parent, &itsGroup); err == nil && itsGroup == group && state != "Z" && state != "X" {
+			return true
+		}
+	}
+	return len(stats) == 0 // a system without /proc
 }
 
 // signal sends a signal to the entrypoint only, as the container runtime does.

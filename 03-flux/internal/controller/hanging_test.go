@@ -29,7 +29,7 @@ var hanging = interceptor.Funcs{
 // shorten gives a reconciliation little more time than it needs to report.
 func (w *testEnv) shorten(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, reportTime+time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, reportTime+5*time.Second)
 	t.Cleanup(cancel)
 	w.ctx = ctx
 }

@@ -95,7 +95,7 @@ func TestChangeByAdmissionIsPaced(t *testing.T) {
 			// After 5 ms, and then with exponential back-off.
 			b.Consistently(writes, 4*time.Second, 100*time.Millisecond).Should(BeNumerically("<=", 16))
 			t.Logf("%d writes", writes())
-			b.Expect(writes()).To(BeNumerically(">=", 5), "it is retried")
+			b.Eventually(writes, watchTimeout).Should(BeNumerically(">=", 5), "it is retried")
 
 			end()
 			waitForReason(b, v1alpha1.ConditionSetupReady, v1alpha1.ReasonConfigured)

@@ -10,9 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/workbook/04-goop/internal/worker"
 )
+
+// patience is how long a test waits for what happens within a second, unless the machine has much else to do.
+const patience = time.Minute
 
 // program is the path of the worker, built as in the image.
 var program string

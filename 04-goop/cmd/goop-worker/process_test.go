@@ -40,7 +40,7 @@ func gone(t *testing.T, pid string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		status, _ := os.ReadFile("/proc/" + pid + "/stat")
 		if errors.Is(syscall.Kill(number, 0), syscall.ESRCH) || strings.Contains(string(status), ") Z ") {
 			return
@@ -84,8 +84,8 @@ func TestSignals(t *testing.T) {
 	})
 	t.Run("end the pause between two tries", func(t *testing.T) {
 		p := newPlace(t)
-		cmd := p.command(t, "--retries=3", "--pause=1h", "--", "sh", "-c", "echo ran; exit 1")
-		started(t, cmd)
+		cmd := p.command(t, "--retries=3", "--pause=1h", "--", "sh", "-c", "echo $$; exit 1")
+		gone(t, started(t, cmd))
 		time.Sleep(200 * time.Millisecond)
 		endBy(t, cmd, syscall.SIGTERM, 143)
 		noRecord(t, p)
@@ -128,9 +128,9 @@ func TestOtherSignals(t *testing.T) {
 	})
 	t.Run("do not end the pause between two tries", func(t *testing.T) {
 		p := newPlace(t)
-		cmd := p.command(t, "--retries=1", "--pause=500ms", "--", "sh", "-c", "echo ran; exit 1")
-		started(t, cmd)
-		time.Sleep(100 * time.Millisecond)
+		// The signal has to arrive within the pause: before it and after it the command would terminate by it.
+		cmd := p.command(t, "--retries=1", "--pause=5s", "--", "sh", "-c", "echo $$; exit 1")
+		gone(t, started(t, cmd))
 		endBy(t, cmd, syscall.SIGUSR1, 0)
 		if record := p.record(t); record.Tries != 2 {
 			t.Errorf("got %+v", record)
@@ -150,7 +150,7 @@ func TestOtherSignals(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(200 * time.Millisecond)
+		awaitHandlers()
 		for _, signal := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
@@ -173,7 +173,7 @@ func TestWhatACommandLeaves(t *testing.T) {
 			p := newPlace(t)
 			start := time.Now()
 			got := finish(t, p.command(t, "--", "sh", "-c", script+"; sleep .2; exit 6"))
-			if took := time.Since(start); got.code != 0 || took > 5*time.Second {
+			if took := time.Since(start); got.code != 0 || took > patience {
 				t.Errorf("got %d after %s", got.code, took)
 			}
 			if record := p.record(t); record.ExitCode != 6 {

@@ -31,7 +31,7 @@ func TestHangingRequestIsReported(t *testing.T) {
 	})
 	f.Eventually(func() error {
 		f.clock.Step(writePace)
-		ctx, cancel := context.WithTimeout(f.ctx, reportTime+time.Second)
+		ctx, cancel := context.WithTimeout(f.ctx, reportTime+5*time.Second)
 		defer cancel()
 		_, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: f.key()})
 		return err

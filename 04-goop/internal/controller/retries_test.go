@@ -82,7 +82,7 @@ func TestChangeByAdmissionIsPaced(t *testing.T) {
 	// The first retry is after 5 ms, and each further one after twice the time.
 	f.Consistently(writes, 4*time.Second, 100*time.Millisecond).Should(BeNumerically("<=", 16))
 	t.Logf("%d writes", writes())
-	f.Expect(writes()).To(BeNumerically(">=", 5), "it is retried")
+	f.Eventually(writes, watchTimeout).Should(BeNumerically(">=", 5), "it is retried")
 
 	end()
 	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)

@@ -116,6 +116,8 @@ func stopOnCtrlC() {
 func TestMain(m *testing.M) {
 	// Each test has its own log. Logs without a test are discarded.
 	ctrl.SetLogger(logr.Discard())
+	// A busy machine needs more than the second that is the default.
+	SetDefaultEventuallyTimeout(10 * time.Second)
 	code := m.Run()
 	stopping.Lock()
 	stopServer()

@@ -41,20 +41,33 @@ func TestPodEventsAreGathered(t *testing.T) {
 		podHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, q)
 	}
 	g.Expect(q.Len()).To(BeZero())
-	g.Eventually(clock.HasWaiters).Should(BeTrue())
-	clock.Step(gatherPause)
-	g.Eventually(q.Len).Should(Equal(1))
+	// The queue takes what is added later from a channel, in order. When this is due, it has taken all before it.
+	last := reconcile.Request{NamespacedName: client.ObjectKey{Name: "last"}}
+	q.AddAfter(last, 1)
+	stepUntil(g, clock, 1, func() bool { return q.Len() > 0 })
 	request, _ := q.Get()
+	g.Expect(request).To(Equal(last))
+	q.Done(request)
+	g.Expect(q.Len()).To(BeZero())
+	stepUntil(g, clock, gatherPause, func() bool { return q.Len() > 0 })
+	g.Expect(q.Len()).To(Equal(1))
+	request, _ = q.Get()
 	g.Expect(request.NamespacedName).To(Equal(client.ObjectKey{Namespace: "hive", Name: "job"}))
 	q.Done(request)
 
 	going := podOf(daemonSet, "node-0")
 	going.DeletionTimestamp = new(metav1.NewTime(clock.Now()))
 	podHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, q)
-	g.Eventually(func() int {
-		clock.Step(deletionPause)
-		return q.Len()
-	}).Should(Equal(1))
+	stepUntil(g, clock, deletionPause, func() bool { return q.Len() > 0 })
+	g.Expect(q.Len()).To(Equal(1))
+}
+
+// stepUntil steps the clock until a condition is met. A queue may begin to wait for the clock after any of the steps.
+func stepUntil(g Gomega, clock *testclock.FakeClock, step time.Duration, met func() bool) {
+	g.Eventually(func() bool {
+		clock.Step(step)
+		return met()
+	}).Should(BeTrue())
 }
 
 // If an event handler reads and waits for the cache, it delays all later events, without end if the watch of Goops hangs.

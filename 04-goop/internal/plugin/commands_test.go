@@ -98,8 +98,8 @@ func TestWaitEndsAsRun(t *testing.T) {
 	g.Expect(f.run("wait", "failed")).To(Equal(ran{42, "", "goop: WorkersFailed: 1 of 2 workers failed; exit code 42: n1\n"}))
 	g.Expect(f.run("wait", "rejected")).To(Equal(ran{1, "", "goop: rejected: no\n"}))
 	g.Expect(f.run("wait", "late")).To(Equal(ran{124, "", "goop: DeadlineExceeded: late\n"}))
-	g.Expect(f.run("wait", "running", "--timeout", "300ms")).
-		To(Equal(ran{124, "", "goop: timed out after 300ms; the Goop running continues\n"}))
+	g.Expect(f.run("wait", "running", "--timeout", "3s")).
+		To(Equal(ran{124, "", "goop: timed out after 3s; the Goop running continues\n"}))
 	g.Expect(f.run("wait", "absent")).To(Equal(ran{1, "", "error: goops not found\n"}))
 	g.Expect(f.run("wait", "failed", "-o", "json").out).To(MatchJSON(`{"type":"summary","goop":"failed","namespace":"test",
 		"reason":"WorkersFailed","exitCode":42,"desired":2,"succeeded":1,"failed":1}`))

@@ -93,7 +93,7 @@ func TestRunCreatesNothingAfterItsEnd(t *testing.T) {
 		code  int
 	}{
 		"Ctrl-C":    {nil, os.Interrupt, 130},
-		"--timeout": {[]string{"--timeout", "300ms"}, nil, 124},
+		"--timeout": {[]string{"--timeout", "2s"}, nil, 124},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, f := NewWithT(t), newFake(t)
@@ -105,7 +105,7 @@ func TestRunCreatesNothingAfterItsEnd(t *testing.T) {
 			if end.send != nil {
 				p.signal(end.send)
 			}
-			<-time.After(500 * time.Millisecond)
+			<-time.After(3 * time.Second) // until its end has been noticed: nothing reports that
 			close(ended)
 			g.Expect(p.end()).To(Equal(end.code), p.err.String())
 			g.Expect(f.changes()).To(BeZero(), "nothing was created")
@@ -127,9 +127,11 @@ func TestRunLooksForWhatItMayHaveCreatedBeforeItsEnd(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.breaksOff(1, false)
 	f.rejects("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
-	p := f.start("run", "--timeout", "300ms", "--", "work")
-	eventually(t, "another lookup", func() bool { return f.count("get goops") > 1 })
+	p := f.start("run", "--", "work")
+	eventually(t, "the lookup", func() bool { return f.count("get goops") > 0 })
+	p.signal(os.Interrupt)
+	eventually(t, "another lookup", func() bool { return f.count("get goops") > 2 })
 	f.permits("get goops")
-	g.Expect(p.end()).To(Equal(124), p.err.String())
+	g.Expect(p.end()).To(Equal(130), p.err.String())
 	g.Expect(f.changes()).To(BeZero(), "nothing was created")
 }

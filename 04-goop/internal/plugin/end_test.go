@@ -17,12 +17,12 @@ func TestRunDeletesAgainWhatWasNotDeleted(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.rejects("delete goops", noLeader)
 	f.operator(func(goop string) { f.worker(goop, "n1", 0, hangs) })
-	p := f.start("run", "--timeout", "500ms", "--", "sleep")
+	p := f.start("run", "--timeout", "3s", "--", "sleep")
 	eventually(t, "the deletion fails", func() bool { return f.count("delete goops") > 1 })
 	f.permits("delete goops")
 	g.Expect(p.end()).To(Equal(124))
 	g.Expect(p.err.String()).To(Equal("goop: ending the Goop " + f.name() + ": etcd has no leader; it is tried again\n" +
-		"goop: timed out after 500ms; not finished: n1; the Goop " + f.name() + " is deleted, which ends its workers\n"))
+		"goop: timed out after 3s; not finished: n1; the Goop " + f.name() + " is deleted, which ends its workers\n"))
 	g.Expect(f.all()).To(BeEmpty())
 }
 

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -197,10 +196,9 @@ func TestRunTimesOutOnAnAPIServer(t *testing.T) {
 			Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEligibleNodes, Message: "no node",
 		}}})
 	})
-	began := time.Now()
-	r := runProgram(t, s.kubeconfig, "run", "--timeout", "2s", "--", "true")
+	// The time-out is that of the creation too, which a busy API server delays.
+	r := runProgram(t, s.kubeconfig, "run", "--timeout", "10s", "--", "true")
 	g.Expect(r.code).To(Equal(124), r.err)
-	g.Expect(time.Since(began)).To(BeNumerically("<", 20*time.Second))
 	g.Expect(r.err).To(And(HavePrefix("goop: NoEligibleNodes: no node\n"), ContainSubstring("is deleted, which ends its workers")))
 	g.Expect(s.goops(g)).To(BeEmpty())
 }
@@ -208,12 +206,12 @@ func TestRunTimesOutOnAnAPIServer(t *testing.T) {
 func TestCommandsOnAnAPIServer(t *testing.T) {
 	g, s := NewWithT(t), apiServer(t)
 	s.operate(t, func(context.Context, *WithT, *v1alpha1.Goop) {})
-	r := runProgram(t, s.kubeconfig, "run", "--keep", "--timeout", "1s", "--", "true")
+	r := runProgram(t, s.kubeconfig, "run", "--keep", "--timeout", "10s", "--", "true")
 	g.Expect(r.code).To(Equal(124), r.err)
 	kept := s.goops(g)
 	g.Expect(kept).To(HaveLen(1))
 	g.Expect(kept[0].Spec.Suspend).To(BeTrue())
-	g.Expect(kept[0].Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(16)))
+	g.Expect(kept[0].Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(25)))
 	g.Expect(runProgram(t, s.kubeconfig, "ls", "-A").out).To(ContainSubstring(kept[0].Name))
 	g.Expect(runProgram(t, s.kubeconfig, "logs", kept[0].Name)).To(Equal(ran{}))
 	g.Expect(runProgram(t, s.kubeconfig, "cancel", kept[0].Name).code).To(Equal(0))

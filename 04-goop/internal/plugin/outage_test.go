@@ -144,11 +144,11 @@ func TestATimeoutEndsNothingThatIsOver(t *testing.T) {
 		f.finish(f.worker(goop, "n1", 0, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "one\n")
 			w.(http.Flusher).Flush()
-			<-time.After(2 * time.Second)
+			<-time.After(4 * time.Second)
 			_, _ = io.WriteString(w, "two\n")
 		}), worker.Record{Tries: 1, Output: "one\ntwo\n"})
 		f.over(goop, 1)
 	})
-	r := f.run("run", "--timeout", "1s", "--", "work")
+	r := f.run("run", "--timeout", "3s", "--", "work")
 	g.Expect(r).To(Equal(ran{0, "n1: one\nn1: two\n", ""}))
 }

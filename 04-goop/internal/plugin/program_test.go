@@ -19,8 +19,8 @@ import (
 // With asProgram the test binary is the program, like cmd/kubectl-goop, for tests with real signals and terminals.
 const asProgram = "KUBECTL_GOOP_TEST_PROGRAM"
 
-// patience is how long a test waits for an expected event.
-const patience = 30 * time.Second
+// patience is how long a test waits for an expected event. Only a busy machine needs more than a moment of it.
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
@@ -52,23 +52,42 @@ func (f *fake) run(args ...string) ran {
 
 func runProgram(t *testing.T, kubeconfig string, args ...string) ran {
 	t.Helper()
-	var out, err buffer
-	done := make(chan int, 1)
-	signals := make(chan os.Signal, 2)
+	return beginProgram(kubeconfig, args...).end(t)
+}
+
+// running is an execution of the program within the test.
+type running struct {
+	args     []string
+	out, err buffer
+	signals  chan os.Signal
+	done     chan int
+}
+
+// begin executes the program within the test, which reads its output meanwhile and sends it signals.
+func (f *fake) begin(args ...string) *running { return beginProgram(f.kubeconfig, args...) }
+
+func beginProgram(kubeconfig string, args ...string) *running {
+	r := &running{args: args, signals: make(chan os.Signal, 2), done: make(chan int, 1)}
 	go func() {
 		if args[0] == "__complete" {
 			args = append([]string{args[0], args[1], "--kubeconfig", kubeconfig}, args[2:]...)
 		} else {
 			args = append([]string{args[0], "--kubeconfig", kubeconfig}, args[1:]...)
 		}
-		done <- Main(args,
-			genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err}, signals)
+		r.done <- Main(args,
+			genericiooptions.IOStreams{In: strings.NewReader(""), Out: &r.out, ErrOut: &r.err}, r.signals)
 	}()
+	return r
+}
+
+// end waits for the end of the program.
+func (r *running) end(t *testing.T) ran {
+	t.Helper()
 	select {
-	case code := <-done:
-		return ran{code, out.String(), err.String()}
+	case code := <-r.done:
+		return ran{code, r.out.String(), r.err.String()}
 	case <-time.After(patience):
-		t.Fatalf("kubectl goop %v does not end; it wrote:\n%s\nand:\n%s", args, out.String(), err.String())
+		t.Fatalf("kubectl goop %v does not end; it wrote:\n%s\nand:\n%s", r.args, r.out.String(), r.err.String())
 		return ran{}
 	}
 }

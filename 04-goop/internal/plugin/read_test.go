@@ -3,6 +3,7 @@ package plugin
 import (
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +109,7 @@ func TestALogThatFailsAndThenDoesNot(t *testing.T) {
 // FailFast and a deadline end workers, but the end of a worker on a node that is not ready is never observed.
 func TestWorkersThatOutliveTheWorkAreGivenUp(t *testing.T) {
 	defer func(before time.Duration) { stragglers = before }(stragglers)
-	stragglers = time.Second
+	stragglers = 3 * time.Second // in which the output of both is read, also on a busy machine
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
 		f.worker(goop, "n1", 0, hangs)
@@ -124,7 +125,7 @@ func TestWorkersThatOutliveTheWorkAreGivenUp(t *testing.T) {
 // With thousands of pods, their ends arrive long after the end of the Goop. No worker is given up while pods arrive.
 func TestPodsThatAreDeliveredLate(t *testing.T) {
 	defer func(before time.Duration) { stragglers = before }(stragglers)
-	stragglers = time.Second
+	stragglers = 3 * time.Second
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
 		ended := make(chan struct{})
@@ -135,7 +136,7 @@ func TestPodsThatAreDeliveredLate(t *testing.T) {
 		other := f.worker(goop, "n2", 0, text("done\n"))
 		f.finish(other, worker.Record{Tries: 1})
 		f.over(goop, 2)
-		for range 15 {
+		for range 25 { // in all longer than stragglers; the time between two is a fifteenth of it
 			<-time.After(200 * time.Millisecond)
 			f.alter(other, func(pod *corev1.Pod) { pod.Labels["another"] = "change" })
 		}
@@ -151,9 +152,12 @@ func TestRunAsksWhetherTheOperatorRuns(t *testing.T) {
 	defer func(before time.Duration) { unobserved = before }(unobserved)
 	unobserved = 100 * time.Millisecond
 	g, f := NewWithT(t), newFake(t)
-	r := f.run("run", "--timeout", "1500ms", "--", "work")
-	g.Expect(r.code).To(Equal(124))
-	g.Expect(r.err).To(HavePrefix("goop: no operator has observed the Goop " + f.name() + " yet: is the operator running?\ngoop: timed out after 1.5s; "))
+	program := f.begin("run", "--", "work")
+	eventually(t, "the notice", func() bool { return strings.Contains(program.err.String(), "is the operator running?\n") })
+	program.signals <- os.Interrupt
+	r := program.end(t)
+	g.Expect(r.code).To(Equal(130))
+	g.Expect(r.err).To(HavePrefix("goop: no operator has observed the Goop " + f.name() + " yet: is the operator running?\ngoop: interrupted; "))
 }
 
 func TestRunWithoutAPermissionToListPods(t *testing.T) {

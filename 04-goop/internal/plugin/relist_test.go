@@ -18,7 +18,7 @@ import (
 func soonOver(t *testing.T) {
 	t.Helper()
 	before := stragglers
-	stragglers = 300 * time.Millisecond
+	stragglers = time.Second
 	t.Cleanup(func() { stragglers = before })
 }
 
@@ -49,7 +49,6 @@ func TestPodsThatAreNotWatchedWhenTheWorkEnds(t *testing.T) {
 // A list that fails as well is retried.
 func TestPodsThatAreNotListedWhenTheWorkEnds(t *testing.T) {
 	soonOver(t)
-	stragglers *= 3
 	g, f := NewWithT(t), newFake(t)
 	broken := failure(500, metav1.StatusReasonInternalError, "etcd does not respond", "")
 	f.rejects("watch pods", broken)
@@ -59,7 +58,7 @@ func TestPodsThatAreNotListedWhenTheWorkEnds(t *testing.T) {
 		f.rejects("list pods", broken)
 		f.ends(goop, "n1", 0, "hello\n", 0)
 		f.over(goop, 1)
-		<-time.After(stragglers)
+		<-time.After(stragglers) // a third of the time in which a list has to succeed
 		f.permits("list pods")
 	})
 	r := f.run("run", "--", "work")
@@ -70,7 +69,7 @@ func TestPodsThatAreNotListedWhenTheWorkEnds(t *testing.T) {
 // A worker whose log was followed when the watch broke off is not given up. It has ended, and only a list shows that.
 func TestAFollowedWorkerWhosePodIsNotWatchedWhenItEnds(t *testing.T) {
 	soonOver(t)
-	stragglers *= 5 // more than a tick
+	stragglers *= 2 // more than a tick
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
 		pod := f.worker(goop, "n1", 0, text("hello\n"))

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,10 +165,10 @@ func TestRunTimesOut(t *testing.T) {
 			<-r.Context().Done()
 		})
 	})
-	r := f.run("run", "--timeout", "1s", "--", "sleep")
+	r := f.run("run", "--timeout", "3s", "--", "sleep")
 	g.Expect(r.code).To(Equal(124))
 	g.Expect(strings.Split(r.out, "\n")).To(ConsistOf("n1: done", "n2: half a line", ""))
-	g.Expect(r.err).To(Equal("goop: timed out after 1s; not finished: n2; the Goop " + f.name() + " is deleted, which ends its workers\n"))
+	g.Expect(r.err).To(Equal("goop: timed out after 3s; not finished: n2; the Goop " + f.name() + " is deleted, which ends its workers\n"))
 	g.Expect(f.all()).To(BeEmpty())
 }
 
@@ -182,7 +181,7 @@ func TestRunKeepsTheGoop(t *testing.T) {
 	g.Expect(f.all()).To(HaveKey(f.name()))
 
 	f.operator(func(string) {})
-	r = f.run("run", "--keep", "--timeout", "200ms", "--", "true")
+	r = f.run("run", "--keep", "--timeout", "3s", "--", "true")
 	g.Expect(r.code).To(Equal(124), r.err)
 	g.Expect(r.err).To(ContainSubstring("is suspended, which ends its workers, and kept"))
 	suspended := 0
@@ -200,11 +199,12 @@ func TestRunSaysWhatTheWorkWaitsFor(t *testing.T) {
 		f.waits(goop, v1alpha1.ReasonNoEligibleNodes, "no node has the labels")
 		f.waits(goop, v1alpha1.ReasonNoEligibleNodes, "no node has the labels")
 		f.waits(goop, v1alpha1.ReasonImageNotPulled, "no such image: img")
-		<-time.After(100 * time.Millisecond)
-		f.ends(goop, "n1", 0, "at last\n", 0)
-		f.over(goop, 1)
 	})
-	r := f.run("run", "--", "true")
+	program := f.begin("run", "--", "true")
+	eventually(t, "the last notice", func() bool { return strings.Contains(program.err.String(), "ImageNotPulled") })
+	f.ends(f.name(), "n1", 0, "at last\n", 0)
+	f.over(f.name(), 1)
+	r := program.end(t)
 	g.Expect(r.code).To(Equal(0), r.err)
 	g.Expect(r.err).To(HaveSuffix("goop: ImageNotPulled: no such image: img\n"))
 	g.Expect(strings.Count(r.err, "goop: NoEligibleNodes: no node has the labels\n")).To(BeNumerically("<=", 1))

@@ -216,7 +216,7 @@ func TestJSONOfATimeOut(t *testing.T) {
 	f.operator(func(goop string) {
 		f.worker(goop, "n1", 0, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "x") })
 	})
-	r := f.run("run", "-o", "json", "--timeout", "500ms", "--", "uname")
+	r := f.run("run", "-o", "json", "--timeout", "3s", "--", "uname")
 	g.Expect(r.code).To(Equal(124))
 	g.Expect(r.out).To(MatchJSON(`{"type":"summary","goop":"` + f.name() + `","namespace":"test","reason":"TimedOut","exitCode":124,
 		"desired":0,"succeeded":0,"failed":0,"unfinished":[{"node":"n1","round":0}]}`))
@@ -233,7 +233,7 @@ func TestJSONOfALogThatWasNotReadToItsEnd(t *testing.T) {
 	})
 	p := f.start("run", "-o", "json", "--", "uname")
 	eventually(t, "as many are read as can be", func() bool { return f.most() == maxStreams })
-	<-time.After(500 * time.Millisecond)
+	<-time.After(3 * time.Second) // until it has read what each has begun with: nothing reports that
 	p.signal(syscall.SIGTERM)
 	g.Expect(p.end()).To(Equal(143))
 	const begun, unread = `"output":"begun\n","outputFrom":"log"`, `"output":"record\n","outputFrom":"record"`

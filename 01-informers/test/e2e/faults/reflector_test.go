@@ -74,9 +74,9 @@ func TestReflector(t *testing.T) {
 						w.start(connect.IdleWatch(idle))
 					}
 					w.change()
+					w.Eventually(injection.Count).WithPolling(interval).Should(BeNumerically(">", 0), "no watch failed")
 					<-time.After(time.Until(began.Add(window)))
 					seen := w.proxy.Requests().Since(began).Before(began.Add(window))
-					w.Expect(injection.Count()).To(BeNumerically(">", 0), "no watch failed")
 					w.Expect(len(seen)).To(BeNumerically("<=", fault.requests), "%v", seen)
 					injection.Stop()
 					stopped := time.Now()
