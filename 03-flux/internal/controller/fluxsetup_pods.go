@@ -117,7 +117,7 @@ func startFailureOf(setup *v1alpha1.FluxSetup, observed setupObservation, late b
 	var worst *startFailure
 	missed := !startTime(observed.job).IsZero() && untilPodsAreMissed(setup, observed) == 0
 	for rank, pod := range byRank(observed.pods, setup.Spec.Size) {
-		one := failureOfPod(setup, rank, pod)
+		one := failureOfPod(rank, pod)
 		if pod == nil && missed {
 			one = &startFailure{urgency: 3, lasting: true, reason: v1alpha1.ReasonPodsNotCreated, message: noPodMessage(setup)}
 		}
@@ -146,7 +146,7 @@ func noPodMessage(setup *v1alpha1.FluxSetup) string {
 }
 
 // failureOfPod is why one broker does not start; nil if there is no reason.
-func failureOfPod(setup *v1alpha1.FluxSetup, rank int, pod *corev1.Pod) *startFailure {
+func failureOfPod(rank int, pod *corev1.Pod) *startFailure {
 	if pod == nil {
 		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "there is no pod yet"}
 	}

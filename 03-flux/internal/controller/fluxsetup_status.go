@@ -75,9 +75,6 @@ func setupStatus(setup *v1alpha1.FluxSetup, observed setupObservation) (v1alpha1
 		reached := workBegan(setup, observed)
 		var end *setupEnd
 		end, wait = endOfAttempt(setup, observed, reached)
-		if !reached && end == nil {
-			wait = soonest(wait, untilPodsAreMissed(setup, observed))
-		}
 		set(configuredCondition(setup, observed))
 		if reached && (!setup.Spec.Suspend || observed.job != nil) {
 			set(quorumReached)
