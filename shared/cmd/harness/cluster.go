@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/operator"
 )
 
 func newCluster() *cobra.Command {
@@ -84,7 +85,17 @@ func clusterDelete(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer unlock()
-	return cluster.Delete(cmd.Context(), cmd.OutOrStdout(), "")
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	if err := cluster.Delete(ctx, out, ""); err != nil {
+		return err
+	}
+	var errs []error
+	for _, kind := range []cluster.Kind{cluster.KindKind, cluster.KindEmbedded} {
+		if wish := os.Getenv("CLUSTER"); wish == "" || wish == string(kind) {
+			errs = append(errs, operator.Forget(ctx, out, cluster.ContextName(kind, cluster.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func clusterStatus(cmd *cobra.Command, _ []string) error {
