@@ -10,6 +10,10 @@ unexport GOOS GOARCH
 CGO_ENABLED ?= $(if $(findstring -race,$(TEST_FLAGS)),1,0)
 export CGO_ENABLED
 
+# The harness runs in its own folder, and a relative KUBECONFIG counts from where the first make was called.
+HARNESS_CALLER ?= $(or $(PWD),$(CURDIR))
+export HARNESS_CALLER
+
 harness = go -C $(HARNESS)/shared run ./cmd/harness
 
 ifeq (,$(GOAL_STAGES))
@@ -32,7 +36,7 @@ env: need-go ## eval "$(make env)" points kubectl at the cluster
 	@$(harness) env
 
 .PHONY: kubectl
-kubectl: need-go ## put a kubectl into the cache, if this machine has none
+kubectl: need-go ## put a kubectl into the cache, if this machine has none or too old a one
 	@$(harness) kubectl
 
 .PHONY: engine

@@ -130,6 +130,27 @@ func Ensure(ctx context.Context, out io.Writer, o Options) (c Cluster, created b
 	return ensureKind(ctx, out, o)
 }
 
+// Use returns the cluster that Ensure would use as it is, and ErrNotUp where Ensure would make or replace one. The caller
+// shares it (see Share).
+func Use(ctx context.Context, out io.Writer, o Options) (Cluster, error) {
+	o, err := o.complete(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Kind == KindEmbedded {
+		e, err := findEmbedded(ctx, o.Name, true)
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
+	k, err := findKind(ctx, out, o.Name, func() (string, error) { return NodeImage(ctx, out) })
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
 // Find returns the cluster that is there and healthy, and ErrNotUp if none is. It does not look at the
 // node image, which may take minutes to get; Ensure does. Nor does it change where kubectl goes, as Ensure does.
 func Find(ctx context.Context, o Options) (Cluster, error) {

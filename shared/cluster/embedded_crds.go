@@ -29,7 +29,7 @@ func (p *plane) installCRDs(ctx context.Context, out io.Writer) error {
 		wait.Go(func() {
 			objects, err := deploy.Render(dir, "crd", nil)
 			if err == nil {
-				err = deploy.Apply(ctx, cfg, objects)
+				err = deploy.Apply(ctx, io.Discard, cfg, objects) // out is not for several at once
 			}
 			errs[i] = err
 		})

@@ -3,7 +3,6 @@ package deploy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,11 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,13 +32,13 @@ const (
 // Deploy applies what Render made and waits until its Deployments serve.
 func Deploy(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unstructured.Unstructured) error {
 	return step.Run(ctx, out, fmt.Sprintf("applying %d objects and waiting for the operator", len(objects)), func(ctx context.Context) error {
-		if err := Apply(ctx, cfg, objects); err != nil {
+		if err := Apply(ctx, out, cfg, objects); err != nil {
 			return err
 		}
-		if err := WaitOwnable(ctx, cfg, objects); err != nil {
+		if err := WaitOwnable(ctx, out, cfg, objects); err != nil {
 			return err
 		}
-		return WaitAvailable(ctx, cfg, objects)
+		return WaitAvailable(ctx, out, cfg, objects)
 	})
 }
 
@@ -59,7 +55,7 @@ func Install(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir stri
 		return err
 	}
 	return step.Run(ctx, out, "installing the CRDs", func(ctx context.Context) error {
-		return Apply(ctx, cfg, objects)
+		return Apply(ctx, out, cfg, objects)
 	})
 }
 
@@ -74,50 +70,114 @@ func remove(ctx context.Context, out io.Writer, cfg *rest.Config, stageDir, over
 		return err
 	}
 	return step.Run(ctx, out, fmt.Sprintf("deleting the objects of config/%s", overlay), func(ctx context.Context) error {
-		return Delete(ctx, cfg, objects)
+		return Delete(ctx, out, cfg, objects)
 	})
 }
 
 // Apply applies objects in their order by server-side apply, and waits for each CRD until its kind
-// is served, so that objects of the kind may follow.
-func Apply(ctx context.Context, cfg *rest.Config, objects []*unstructured.Unstructured) error {
+// is served, so that objects of the kind may follow. An object that is being deleted would be gone a moment later, with
+// what was applied: Apply waits until it is gone, and creates it anew. A CRD, with the objects of its kind, waits until
+// the others are applied: the operator that removes the finalizers of its objects may be among these.
+func Apply(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unstructured.Unstructured) error {
 	c, err := newClient(cfg)
 	if err != nil {
 		return err
 	}
+	var last []*unstructured.Unstructured
 	for _, object := range objects {
-		// Apply writes the answer into its argument, and the caller may want to apply it again.
-		applied := object.DeepCopy()
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), fieldOwner, client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("applying %s: %w", describe(object), err)
+		if slices.ContainsFunc(last, func(crd *unstructured.Unstructured) bool { return defines(crd, object) }) {
+			last = append(last, object)
+			continue
 		}
-		if isCRD(object) {
-			if err := waitEstablished(ctx, c, object); err != nil {
+		applied, err := apply(ctx, c, object)
+		switch {
+		case err != nil:
+			return err
+		case applied.GetDeletionTimestamp() != nil && isCRD(object):
+			last = append(last, object)
+		default:
+			if err := settle(ctx, out, c, applied, object); err != nil {
 				return err
 			}
+		}
+	}
+	for _, object := range last {
+		applied, err := apply(ctx, c, object)
+		if err == nil {
+			err = settle(ctx, out, c, applied, object)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func waitEstablished(ctx context.Context, c client.Client, crd *unstructured.Unstructured) error {
-	return eventually(ctx, establishTimeout, "CRD "+crd.GetName()+" to be served", func(ctx context.Context) (bool, error) {
-		live := crd.DeepCopy()
-		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
-			return false, err
+// apply returns the object as it is in the cluster now.
+func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	// Apply writes the response into its argument, and the caller may want to apply it again.
+	applied := object.DeepCopy()
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), fieldOwner, client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("applying %s: %w", describe(object), err)
+	}
+	return applied, nil
+}
+
+// settle applies an object again once the one that is being deleted is gone, and waits until a CRD's kind is served.
+func settle(ctx context.Context, out io.Writer, c client.Client, applied, object *unstructured.Unstructured) error {
+	for applied.GetDeletionTimestamp() != nil {
+		err := waitGone(ctx, out, c, applied)
+		if err == nil {
+			applied, err = apply(ctx, c, object)
 		}
-		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-		return slices.ContainsFunc(conditions, func(condition any) bool {
-			m, _ := condition.(map[string]any)
-			return m["type"] == "Established" && m["status"] == "True"
-		}), nil
+		if err != nil {
+			return err
+		}
+	}
+	if isCRD(object) {
+		return waitEstablished(ctx, out, c, object)
+	}
+	return nil
+}
+
+// defines reports whether an object is of the kind that a CRD defines.
+func defines(crd, object *unstructured.Unstructured) bool {
+	if !isCRD(crd) {
+		return false
+	}
+	gvk, err := kindOf(crd)
+	return err == nil && gvk.GroupKind() == object.GroupVersionKind().GroupKind()
+}
+
+func waitEstablished(ctx context.Context, out io.Writer, c client.Client, crd *unstructured.Unstructured) error {
+	var conditions []any
+	return eventually(ctx, out, condition{
+		what: "CRD " + crd.GetName() + " to be served", limit: establishTimeout,
+		met: func(ctx context.Context) (bool, error) {
+			live := crd.DeepCopy()
+			if err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
+				return false, err
+			}
+			conditions, _, _ = unstructured.NestedSlice(live.Object, "status", "conditions")
+			return slices.ContainsFunc(conditions, func(condition any) bool {
+				m, _ := condition.(map[string]any)
+				return m["type"] == "Established" && m["status"] == "True"
+			}), nil
+		},
+		why: func(context.Context) string {
+			for _, condition := range conditions {
+				if m, _ := condition.(map[string]any); m["status"] == "False" {
+					return fmt.Sprint(m["message"])
+				}
+			}
+			return ""
+		},
 	})
 }
 
 // WaitAvailable waits until every Deployment among the objects runs its present template on all
 // its replicas, and no pod of an older one is left.
-func WaitAvailable(ctx context.Context, cfg *rest.Config, objects []*unstructured.Unstructured) error {
+func WaitAvailable(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unstructured.Unstructured) error {
 	c, err := newClient(cfg)
 	if err != nil {
 		return err
@@ -128,20 +188,24 @@ func WaitAvailable(ctx context.Context, cfg *rest.Config, objects []*unstructure
 		}
 		live := &appsv1.Deployment{}
 		last := ""
-		err := eventually(ctx, availableTimeout, describe(object)+" to be available", func(ctx context.Context) (bool, error) {
-			if err := c.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
-				return false, err
-			}
-			want := int32(1)
-			if live.Spec.Replicas != nil {
-				want = *live.Spec.Replicas
-			}
-			s := live.Status
-			last = fmt.Sprintf("%d of %d replicas updated, %d available, %d in all", s.UpdatedReplicas, want, s.AvailableReplicas, s.Replicas)
-			return s.ObservedGeneration >= live.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want && s.Replicas == want, nil
+		err := eventually(ctx, out, condition{
+			what: describe(object) + " to be available", limit: availableTimeout,
+			met: func(ctx context.Context) (bool, error) {
+				if err := c.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+					return false, err
+				}
+				want := int32(1)
+				if live.Spec.Replicas != nil {
+					want = *live.Spec.Replicas
+				}
+				s := live.Status
+				last = fmt.Sprintf("%d of %d replicas updated, %d available, %d in all", s.UpdatedReplicas, want, s.AvailableReplicas, s.Replicas)
+				return s.ObservedGeneration >= live.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want && s.Replicas == want, nil
+			},
+			why: func(ctx context.Context) string { return last + podTrouble(ctx, c, live) },
 		})
 		if err != nil {
-			return fmt.Errorf("%w: %s%s", err, last, podTrouble(ctx, c, live))
+			return err
 		}
 	}
 	return nil
@@ -167,58 +231,6 @@ func podTrouble(ctx context.Context, c client.Client, d *appsv1.Deployment) stri
 	return text.String()
 }
 
-// Delete deletes objects in reverse order and waits until they are gone. Objects of a CRD's kind
-// go first, while the operator that may have to remove their finalizers is still there.
-func Delete(ctx context.Context, cfg *rest.Config, objects []*unstructured.Unstructured) error {
-	c, err := newClient(cfg)
-	if err != nil {
-		return err
-	}
-	for _, object := range objects {
-		if isCRD(object) {
-			if err := deleteInstances(ctx, c, object); err != nil {
-				return err
-			}
-		}
-	}
-	for _, object := range slices.Backward(objects) {
-		if err := c.Delete(ctx, object.DeepCopy()); ignoreGone(err) != nil {
-			return fmt.Errorf("deleting %s: %w", describe(object), err)
-		}
-	}
-	for _, object := range objects {
-		err := eventually(ctx, goneTimeout, describe(object)+" to be gone", func(ctx context.Context) (bool, error) {
-			return isGone(c.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy()))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func deleteInstances(ctx context.Context, c client.Client, crd *unstructured.Unstructured) error {
-	gvk, err := kindOf(crd)
-	if err != nil {
-		return err
-	}
-	return eventually(ctx, goneTimeout, "every "+gvk.Kind+" to be gone", func(ctx context.Context) (bool, error) {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if err := c.List(ctx, list); err != nil {
-			return isGone(err)
-		}
-		for _, item := range list.Items {
-			if item.GetDeletionTimestamp() == nil {
-				if err := c.Delete(ctx, &item); ignoreGone(err) != nil {
-					return false, err
-				}
-			}
-		}
-		return len(list.Items) == 0, nil
-	})
-}
-
 // kindOf is the kind that a CRD defines, in the first of its versions that is served.
 func kindOf(crd *unstructured.Unstructured) (schema.GroupVersionKind, error) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
@@ -239,34 +251,6 @@ func newClient(cfg *rest.Config) (client.Client, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return c, nil
-}
-
-// eventually asks until the answer is yes, up to a limit. An error is taken for a no, and reported
-// if it was the last answer.
-func eventually(ctx context.Context, limit time.Duration, what string, done func(context.Context) (bool, error)) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		var ok bool
-		ok, last = done(ctx)
-		return ok, nil
-	})
-	if err == nil {
-		return nil
-	}
-	return errors.Join(fmt.Errorf("waiting for %s: %w", what, err), last)
-}
-
-// isGone understands the answers for an object that is gone, or whose kind is.
-func isGone(err error) (bool, error) {
-	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
-		return true, nil
-	}
-	return false, err
-}
-
-func ignoreGone(err error) error {
-	_, err = isGone(err)
-	return err
 }
 
 func isCRD(u *unstructured.Unstructured) bool { return u.GetKind() == "CustomResourceDefinition" }

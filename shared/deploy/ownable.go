@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"io"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ const ownableTimeout = 45 * time.Second
 // OwnerReferencesPermissionEnforcement looks kinds up in a list that the API server renews every 30
 // seconds only: until then it rejects every dependent of a new kind with "cannot find RESTMapping", and
 // an operator that starts right after its CRD sees its first writes fail.
-func WaitOwnable(ctx context.Context, cfg *rest.Config, objects []*unstructured.Unstructured) error {
+func WaitOwnable(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unstructured.Unstructured) error {
 	// An account that may create ConfigMaps and is no administrator: for those the plugin asks
 	// nothing. Any cluster has it.
 	cfg = rest.CopyConfig(cfg)
@@ -37,11 +38,18 @@ func WaitOwnable(ctx context.Context, cfg *rest.Config, objects []*unstructured.
 		if err != nil {
 			return err
 		}
-		err = eventually(ctx, ownableTimeout, "objects of "+crd.GetName()+" to be accepted as owners", func(ctx context.Context) (bool, error) {
-			// Every other response, a rejection too, means that the kind is known or that the cluster
-			// does not have the plugin.
-			err := c.Create(ctx, child.DeepCopy(), client.DryRunAll)
-			return err == nil || !strings.Contains(err.Error(), "cannot find RESTMapping"), err
+		err = eventually(ctx, out, condition{
+			what: "objects of " + crd.GetName() + " to be accepted as owners", limit: ownableTimeout,
+			met: func(ctx context.Context) (bool, error) {
+				// Every other response, a rejection too, means that the kind is known or that the cluster
+				// does not have the plugin.
+				err := c.Create(ctx, child.DeepCopy(), client.DryRunAll)
+				if err != nil && strings.Contains(err.Error(), "cannot find RESTMapping") {
+					return false, err
+				}
+				return true, nil
+			},
+			why: func(context.Context) string { return "the API server looks for new kinds every 30 seconds" },
 		})
 		if err != nil {
 			return err

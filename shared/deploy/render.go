@@ -179,3 +179,27 @@ func image(name, ref string) types.Image {
 	}
 	return types.Image{Name: name, NewName: ref}
 }
+
+// PreferLoaded has the pods of Deployments run the images that the nodes have: one with the tag latest would be pulled
+// each time, from a registry that may not have it.
+func PreferLoaded(objects []*unstructured.Unstructured) error {
+	path := []string{"spec", "template", "spec", "containers"}
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(object.Object, path...)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", describe(object), err)
+		}
+		for _, one := range containers {
+			if container, _ := one.(map[string]any); container["imagePullPolicy"] == nil {
+				container["imagePullPolicy"] = "IfNotPresent"
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, containers, path...); err != nil {
+			return fmt.Errorf("changing %s: %w", describe(object), err)
+		}
+	}
+	return nil
+}

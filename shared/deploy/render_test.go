@@ -159,3 +159,25 @@ func TestTheKindOfACRDIsInAVersionThatIsServed(t *testing.T) {
 		t.Errorf("got %v, %v, want v1", got, err)
 	}
 }
+
+func TestLoadedImagesAreNotPulled(t *testing.T) {
+	objects, err := Render(stage, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := PreferLoaded(objects); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, object := range objects {
+		containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+		for _, one := range containers {
+			if found++; one.(map[string]any)["imagePullPolicy"] != "IfNotPresent" {
+				t.Errorf("%s: %v", describe(object), one)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no container was looked at")
+	}
+}

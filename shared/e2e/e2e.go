@@ -209,8 +209,8 @@ func (e *Env) setupArtifacts(context.Context) error {
 // process of this machine elsewhere.
 func (e *Env) setupOperator(ctx context.Context) error {
 	// First, because the API server needs a while to take objects of a new kind for owners: the
-	// images are built meanwhile.
-	if err := deploy.Install(ctx, e.out, e.Config, e.Stage.Dir); err != nil {
+	// images are built meanwhile. Not if CRDs are being deleted and only the operator can release their objects.
+	if err := e.install(ctx); err != nil {
 		return err
 	}
 	images, err := image.ForStage(ctx, e.out, e.Cluster, e.Stage.Dir, e.Stage.Images)
@@ -239,6 +239,18 @@ func (e *Env) setupOperator(ctx context.Context) error {
 	e.Operator = process
 	e.cleanup = append(e.cleanup, process.Close)
 	return nil
+}
+
+func (e *Env) install(ctx context.Context) error {
+	crds, err := deploy.Render(e.Stage.Dir, "crd", nil)
+	if err != nil {
+		return err
+	}
+	held, err := deploy.Held(ctx, e.Config, crds)
+	if err != nil || len(held) > 0 {
+		return err
+	}
+	return deploy.Install(ctx, e.out, e.Config, e.Stage.Dir)
 }
 
 // Render returns the stage's objects as the suite deploys them, with OperatorArgs and then more arguments: for specs that

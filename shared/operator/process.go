@@ -117,7 +117,7 @@ func (p *Process) resize(n int) {
 		if number > 1 {
 			extension := filepath.Ext(r.log)
 			r.log = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(r.log, extension), number, extension)
-			r.kubeconfig = fmt.Sprintf("%s-%d", r.kubeconfig, number)
+			r.kubeconfig = fmt.Sprintf("%s.%d", r.kubeconfig, number) // with a dash it might be that of a cluster name-2
 		}
 		r.record = filepath.Join(p.records, fmt.Sprintf("%d.json", number))
 		p.replicas = append(p.replicas, r)

@@ -138,7 +138,7 @@ func TestProcessScales(t *testing.T) {
 		t.Errorf("the replicas share what each needs for itself: %+v, %+v", first, second)
 	}
 	text := logs(t, p)
-	for _, want := range []string{"==> operator.log <==\nstarted", "==> operator-2.log <==\nstarted", "the-kubeconfig-2 "} {
+	for _, want := range []string{"==> operator.log <==\nstarted", "==> operator-2.log <==\nstarted", "the-kubeconfig.2 "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the logs lack %q: %s", want, text)
 		}
@@ -181,7 +181,7 @@ func TestWithCredential(t *testing.T) {
 	if err := p.Scale(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.withCredential("token of the-kubeconfig-2"); got != p.replicas[1] {
+	if got := p.withCredential("token of the-kubeconfig.2"); got != p.replicas[1] {
 		t.Errorf("got %+v, want the second replica", got)
 	}
 	if got := p.withCredential("token of another user"); got != nil {
@@ -190,7 +190,7 @@ func TestWithCredential(t *testing.T) {
 	if err := p.replicas[1].end(t.Context(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.withCredential("token of the-kubeconfig-2"); got != nil {
+	if got := p.withCredential("token of the-kubeconfig.2"); got != nil {
 		t.Errorf("a process that is gone was taken for the leader: %+v", got)
 	}
 }

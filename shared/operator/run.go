@@ -10,8 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"example.com/workbook/shared/cluster"
 	"example.com/workbook/shared/config"
@@ -72,11 +75,14 @@ func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) erro
 	if err != nil {
 		return err
 	}
-	if err := deploy.Apply(ctx, cfg, p.manifest.rest); err != nil {
+	held, err := deploy.Held(ctx, cfg, p.manifest.rest)
+	if err != nil {
 		return err
 	}
-	if err := deploy.WaitOwnable(ctx, cfg, p.manifest.rest); err != nil {
-		return err
+	if len(held) == 0 {
+		if err := p.apply(ctx, out, cfg); err != nil {
+			return err
+		}
 	}
 	clients, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -101,7 +107,37 @@ func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) erro
 		return fmt.Errorf("asking the operator for its flags: %w", err)
 	}
 	p.help = string(help)
+	if len(held) > 0 {
+		return p.releaseCRDs(ctx, out, cfg, held)
+	}
 	return nil
+}
+
+// apply makes what the operator needs in the cluster.
+func (p *Process) apply(ctx context.Context, out io.Writer, cfg *rest.Config) error {
+	if err := deploy.Apply(ctx, out, cfg, p.manifest.rest); err != nil {
+		return err
+	}
+	return deploy.WaitOwnable(ctx, out, cfg, p.manifest.rest)
+}
+
+// releaseCRDs runs the operator until CRDs that are being deleted are gone, and applies them anew: objects of their kinds
+// have finalizers that as a rule only the operator removes. It ends then, because its watches are of kinds that are gone.
+func (p *Process) releaseCRDs(ctx context.Context, out io.Writer, cfg *rest.Config, held []*unstructured.Unstructured) error {
+	for _, crd := range held {
+		fmt.Fprintf(out, "==> CRD %s is being deleted, and objects of its kind have finalizers: the operator runs until it is gone, and again with a new one\n", crd.GetName())
+	}
+	others := slices.DeleteFunc(slices.Clone(p.manifest.rest), func(u *unstructured.Unstructured) bool { return slices.Contains(held, u) })
+	if err := deploy.Apply(ctx, out, cfg, others); err != nil {
+		return err
+	}
+	if err := p.Start(ctx); err != nil {
+		return err
+	}
+	if err := p.apply(ctx, out, cfg); err != nil {
+		return err // Run's Close ends the operator
+	}
+	return p.Stop(ctx)
 }
 
 // placeKubeconfig chooses a file for each cluster: an operator must not start on the one that another run works on. It

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/operator"
 )
 
 func newCluster() *cobra.Command {
@@ -28,20 +29,45 @@ func newCluster() *cobra.Command {
 
 func clusterUp(cmd *cobra.Command, _ []string) error {
 	out := cmd.OutOrStdout()
-	unlock, err := cluster.Lock(cmd.Context(), out, "", "harness cluster up")
+	c, created, unlock, err := share(cmd, "make cluster")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	c, created, err := ensure(cmd.Context(), cmd)
-	if err != nil {
-		return err
-	}
 	if !created {
 		fmt.Fprintf(out, "==> the %s cluster %s is up already\n", c.Kind(), c.Name())
 	}
 	fmt.Fprintf(out, "==> use it with: eval \"$(make env)\"; end it with: make cluster-delete\n")
 	return nil
+}
+
+// share returns the harness's own cluster, which others may use too. It has the cluster for itself only to make or replace
+// it.
+func share(cmd *cobra.Command, what string) (c cluster.Cluster, created bool, unlock func(), err error) {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	// Between the two locks another process may end the cluster, but not for ever.
+	for range 3 {
+		if unlock, err = cluster.Share(ctx, cmd.ErrOrStderr(), "", what); err != nil {
+			return nil, false, nil, err
+		}
+		c, err = cluster.Use(ctx, out, cluster.Options{})
+		if err == nil {
+			return c, created, unlock, nil
+		}
+		unlock()
+		if !errors.Is(err, cluster.ErrNotUp) {
+			return nil, false, nil, err
+		}
+		if unlock, err = cluster.Lock(ctx, cmd.ErrOrStderr(), "", what); err != nil {
+			return nil, false, nil, err
+		}
+		_, created, err = ensure(ctx, cmd)
+		unlock()
+		if err != nil {
+			return nil, false, nil, err
+		}
+	}
+	return nil, false, nil, err
 }
 
 // ensure brings up the harness's own cluster, to stay.
@@ -54,12 +80,22 @@ func ensure(ctx context.Context, cmd *cobra.Command) (cluster.Cluster, bool, err
 }
 
 func clusterDelete(cmd *cobra.Command, _ []string) error {
-	unlock, err := cluster.Lock(cmd.Context(), cmd.OutOrStdout(), "", "harness cluster delete")
+	unlock, err := cluster.Lock(cmd.Context(), cmd.ErrOrStderr(), "", "make cluster-delete")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return cluster.Delete(cmd.Context(), cmd.OutOrStdout(), "")
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	if err := cluster.Delete(ctx, out, ""); err != nil {
+		return err
+	}
+	var errs []error
+	for _, kind := range []cluster.Kind{cluster.KindKind, cluster.KindEmbedded} {
+		if wish := os.Getenv("CLUSTER"); wish == "" || wish == string(kind) {
+			errs = append(errs, operator.Forget(ctx, out, cluster.ContextName(kind, cluster.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func clusterStatus(cmd *cobra.Command, _ []string) error {

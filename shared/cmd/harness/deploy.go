@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -37,12 +38,17 @@ func stageCommand(s *stage, use, short string, run func(ctx context.Context, out
 		if err := s.open(); err != nil {
 			return err
 		}
-		return withCluster(cmd, s, func(ctx context.Context, c cluster.Cluster) error {
+		// Also beside an operator that runs: it may be the one that removes finalizers.
+		return withCluster(cmd, s, false, func(ctx context.Context, c cluster.Cluster) error {
 			cfg, err := c.RESTConfig()
 			if err != nil {
 				return err
 			}
-			return run(ctx, cmd.OutOrStdout(), cfg, s.dir)
+			err = run(ctx, cmd.OutOrStdout(), cfg, s.dir)
+			if user := s.user(c); err == nil && user != "" && cmd.Name() != "install" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "==> %s still runs, without its CRDs: end it by Ctrl-C in its terminal\n", user)
+			}
+			return err
 		})
 	}
 	s.flags(cmd)
@@ -56,10 +62,10 @@ func newDeploy() *cobra.Command {
 		if err := s.open(); err != nil {
 			return err
 		}
-		return withCluster(cmd, s, func(ctx context.Context, c cluster.Cluster) error {
-			if c.Kind() == cluster.KindEmbedded {
-				return fmt.Errorf("an embedded cluster runs no containers, so no operator either: use `%s`", s.makes("run"))
-			}
+		if err := s.needContainers(cmd.Context()); err != nil {
+			return err
+		}
+		return withCluster(cmd, s, true, func(ctx context.Context, c cluster.Cluster) error {
 			images, err := s.resolve(ctx, cmd, c)
 			if err != nil {
 				return err
@@ -72,6 +78,11 @@ func newDeploy() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if s.loaded {
+				if err := deploy.PreferLoaded(objects); err != nil {
+					return err
+				}
+			}
 			return deploy.Deploy(ctx, cmd.OutOrStdout(), cfg, objects)
 		})
 	}
@@ -79,6 +90,27 @@ func newDeploy() *cobra.Command {
 	s.overlayFlag(cmd)
 	s.imageFlags(cmd)
 	return cmd
+}
+
+// needContainers fails, before anything is waited for, where no container can run.
+func (s *stage) needContainers(ctx context.Context) error {
+	if c, err := cluster.Target(ctx); err != nil || c != nil {
+		return err
+	}
+	kind, err := cluster.Choose(ctx, "")
+	if err == nil && kind == cluster.KindEmbedded {
+		err = fmt.Errorf("an embedded cluster runs no containers, so no operator either: use `%s`", s.makes("run"))
+	}
+	return err
+}
+
+// user is the process that runs or deploys the stage's operator at present.
+func (s *stage) user(c cluster.Cluster) string {
+	name := ""
+	if c.Kind() == cluster.KindExternal {
+		name = cluster.LockName(c)
+	}
+	return cluster.StageUser(name, filepath.Base(s.dir))
 }
 
 func newImage() *cobra.Command {

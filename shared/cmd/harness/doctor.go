@@ -118,8 +118,13 @@ func checkNodeImage(ctx context.Context) finding {
 	return finding{name, false, "", "the first kind cluster pulls it, or builds it where it cannot be pulled: `make node-image` does that now"}
 }
 
-func checkKubectl(context.Context) finding {
+func checkKubectl(ctx context.Context) finding {
 	path, err := exec.LookPath("kubectl")
+	if err == nil {
+		if old := oldKubectl(ctx, path); old != "" {
+			return finding{"kubectl", false, "", old + "; `eval \"$(make env)\"` uses one from the cache"}
+		}
+	}
 	return finding{"kubectl", err == nil, path, "`make kubectl` puts one into the cache; one test is skipped"}
 }
 

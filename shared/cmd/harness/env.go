@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,13 +32,17 @@ func newEnv() *cobra.Command {
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "export KUBECONFIG=%s\n", quote(path))
-			kubectl, err := findKubectl(cmd)
+			kubectl, own, err := findKubectl(cmd)
 			if err != nil {
 				return err
 			}
-			if dir := filepath.Dir(kubectl); !inPath(dir) {
+			switch dir := filepath.Dir(kubectl); {
+			case own == "" && !inPath(dir):
 				// Last: the folder may hold more programs, and the machine's own come first.
 				fmt.Fprintf(out, "export PATH=\"$PATH\":%s\n", quote(dir))
+			case own != kubectl && own != "":
+				// First, or the old one would be found.
+				fmt.Fprintf(out, "export PATH=%s:\"$PATH\"\n", quote(dir))
 			}
 			return nil
 		},
@@ -44,10 +52,10 @@ func newEnv() *cobra.Command {
 func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl",
-		Short: "Print the path of kubectl, after putting one into the cache where the machine has none",
+		Short: "Print the path of kubectl, after putting one into the cache where the machine has none, or too old a one",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := findKubectl(cmd)
+			path, _, err := findKubectl(cmd)
 			if err != nil {
 				return err
 			}
@@ -57,17 +65,46 @@ func newKubectl() *cobra.Command {
 	}
 }
 
-// findKubectl prefers the machine's own kubectl. Progress goes to standard error: standard output
-// is for the shell.
-func findKubectl(cmd *cobra.Command) (string, error) {
-	if path, err := exec.LookPath("kubectl"); err == nil {
-		return path, nil
+// findKubectl returns the kubectl to use, and the one in PATH: the same, unless that is too old. Progress goes to standard
+// error: standard output is for the shell.
+func findKubectl(cmd *cobra.Command) (use, own string, err error) {
+	if own, err = exec.LookPath("kubectl"); err == nil {
+		old := oldKubectl(cmd.Context(), own)
+		if old == "" {
+			return own, own, nil
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "==> "+old+"; using one from the cache")
+	} else {
+		own = ""
 	}
 	dir, err := binaries.Ensure(cmd.Context(), cmd.ErrOrStderr(), "kubectl")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return filepath.Join(dir, "kubectl"), nil
+	return filepath.Join(dir, "kubectl"), own, nil
+}
+
+// oldestKubectl is the first minor version of Kubernetes 1 whose `kubectl wait` has --for=create, which chapters use.
+const oldestKubectl = 31
+
+var kubectlVersion = regexp.MustCompile(`"gitVersion": *"v1\.(\d+)\.[^"]*"`)
+
+// oldKubectl says that a kubectl is too old. One that does not tell its version is left to its user.
+func oldKubectl(ctx context.Context, path string) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, path, "version", "--client", "--output=json").Output()
+	if err != nil {
+		return ""
+	}
+	found := kubectlVersion.FindSubmatch(said)
+	if found == nil {
+		return ""
+	}
+	if minor, err := strconv.Atoi(string(found[1])); err != nil || minor >= oldestKubectl {
+		return ""
+	}
+	return fmt.Sprintf("%s is version 1.%s, too old for the chapters: they need 1.%d or later", path, found[1], oldestKubectl)
 }
 
 func newBinaries() *cobra.Command {

@@ -23,7 +23,9 @@ func newRun() *cobra.Command {
 		if err := s.open(); err != nil {
 			return err
 		}
-		return withCluster(cmd, s, func(ctx context.Context, c cluster.Cluster) error {
+		return withCluster(cmd, s, true, func(ctx context.Context, c cluster.Cluster) error {
+			// A process needs no image. Those that it makes pods from are in a cluster of the reader's own, or pulled.
+			s.loaded = s.loaded || c.Kind() == cluster.KindExternal && s.registry == ""
 			images, err := s.resolve(ctx, cmd, c)
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"example.com/workbook/shared/cluster"
 	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/deploy"
+	"example.com/workbook/shared/engine"
 	"example.com/workbook/shared/image"
 )
 
@@ -24,6 +26,7 @@ type stage struct {
 	overlay  string
 	images   []string
 	registry string
+	loaded   bool
 }
 
 func (s *stage) flags(cmd *cobra.Command) {
@@ -40,6 +43,8 @@ func (s *stage) imageFlags(cmd *cobra.Command) {
 		"NAME=REF uses an image that exists, NAME=target:TARGET builds a target of the Dockerfile; what is not named is found; repeatable")
 	cmd.Flags().StringVar(&s.registry, "registry", "",
 		"HOST:PORT: push the images that are built there, for the cluster to pull, instead of loading them into the nodes")
+	cmd.Flags().BoolVar(&s.loaded, "loaded", false,
+		"build and load nothing: the cluster has the images that the configuration and --image name, or pulls them")
 }
 
 // open checks the stage's folder. Makefiles call the harness from its own folder, so a relative
@@ -88,7 +93,21 @@ func (s *stage) resolve(ctx context.Context, cmd *cobra.Command, c cluster.Clust
 		delete(targets, name)
 		existing[name] = ref
 	}
+	if s.loaded && s.registry != "" {
+		return nil, errors.New("either the images are LOADED already, or they are pushed to a REGISTRY")
+	}
+	if s.loaded {
+		fmt.Fprintln(cmd.OutOrStdout(), "==> no image is built: the cluster has those that the configuration names, or pulls them")
+		return existing, nil
+	}
+	if c.Kind() == cluster.KindExternal && s.registry == "" && len(targets) > 0 {
+		return nil, cluster.ErrNoLoading // before they are built, for which there may be no engine
+	}
 	images, err := s.build(ctx, cmd.OutOrStdout(), c, targets)
+	if c.Kind() == cluster.KindExternal && errors.Is(err, engine.ErrNone) {
+		return nil, errors.New("no container engine answers, and the images are built by one before they are pushed to REGISTRY: " +
+			"start one, or have the images that the configuration names in the cluster and say LOADED=1")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -103,28 +122,33 @@ func (s *stage) build(ctx context.Context, out io.Writer, c cluster.Cluster, tar
 	return image.ForStage(ctx, out, c, s.dir, targets)
 }
 
-// target is the cluster to change: an external one that was allowed by name, else the harness's own,
-// which is brought up if it is not.
-func target(ctx context.Context, cmd *cobra.Command) (cluster.Cluster, error) {
+// withCluster runs a command of a stage against the cluster: an external one that was allowed by name, else the harness's
+// own, which is brought up if it is not. Others may use it meanwhile. A command that runs or replaces the operator has that
+// for itself.
+func withCluster(cmd *cobra.Command, s *stage, hasOperator bool, run func(context.Context, cluster.Cluster) error) error {
+	ctx, what := cmd.Context(), s.makes(cmd.Name())
 	c, err := cluster.Target(ctx)
-	if err != nil || c != nil {
-		return c, err
+	if err != nil {
+		return err
 	}
-	c, _, err = ensure(ctx, cmd)
-	return c, err
-}
-
-// withCluster runs a command of a stage against the cluster, holding its lock.
-func withCluster(cmd *cobra.Command, s *stage, run func(context.Context, cluster.Cluster) error) error {
-	ctx := cmd.Context()
-	unlock, err := cluster.Lock(ctx, cmd.OutOrStdout(), "", "harness "+cmd.Name()+" of "+filepath.Base(s.dir))
+	name := ""
+	unlock := func() {}
+	if c != nil {
+		name = cluster.LockName(c)
+		unlock, err = cluster.Share(ctx, cmd.ErrOrStderr(), name, what)
+	} else {
+		c, _, unlock, err = share(cmd, what)
+	}
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	c, err := target(ctx, cmd)
-	if err != nil {
-		return err
+	if hasOperator {
+		unlock, err := cluster.LockStage(ctx, cmd.ErrOrStderr(), name, filepath.Base(s.dir), what)
+		if err != nil {
+			return err
+		}
+		defer unlock()
 	}
 	return run(ctx, c)
 }
