@@ -209,7 +209,9 @@ func (r *FluxSetupReconciler) readPods(ctx context.Context, reader client.Reader
 func (r *FluxSetupReconciler) report(ctx context.Context, setup *v1alpha1.FluxSetup, observed setupObservation) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(setup)
 	status, wait := setupStatus(setup, observed)
-	wait = soonest(wait, untilPodsAreMissed(setup, observed))
+	if trueCondition(status.Conditions, v1alpha1.ConditionQuorumReached) == nil {
+		wait = soonest(wait, untilPodsAreMissed(setup, observed))
+	}
 	if attemptEnded(setup) && status.ExitCode != nil {
 		r.terminations.forget(key)
 	}

@@ -184,7 +184,7 @@ func TestPodWithoutItsLabelHasNotEnded(t *testing.T) {
 	b.clock.Step(readinessPace)
 	result, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(result.RequeueAfter).To(Equal(startupTimeout-readinessPace), "the time to start still counts")
+	b.Expect(result.RequeueAfter).To(Equal(podsPatience-readinessPace), "it is missed, as one that is not created")
 
 	pod = b.pod(0)
 	makeReady(pod)

@@ -50,7 +50,7 @@ func TestAttemptIsTriedOnceAfterTheTimeToStart(t *testing.T) {
 			b.Expect(err).NotTo(HaveOccurred())
 			b.Expect(attemptEnded(b.setup())).To(BeFalse())
 			b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
-			b.Expect(result.RequeueAfter).To(Equal(startupTimeout))
+			b.Expect(result.RequeueAfter).To(Equal(podsPatience))
 
 			b.startPods()
 			b.clock.Step(startupTimeout)
