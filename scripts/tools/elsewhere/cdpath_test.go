@@ -20,7 +20,7 @@ func TestScriptsDoNotFollowCDPATH(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _, changes := strings.Cut(string(content), "cd \"$")
-		if changes && !strings.Contains(before, "\nunset CDPATH\n") {
+		if changes && !strings.Contains(before, "\nunset CDPATH") {
 			t.Errorf("%s changes its folder before it unsets CDPATH", script)
 		}
 	}
