@@ -22,9 +22,12 @@ while [ "$left" -gt 0 ]; do
   shift
   left=$((left - 1))
 done
+# Tests that run make have nothing of this one.
+flaky=${FLAKY_TESTS:-/dev/null}
+unset GO_TEST FLAKY_TESTS
 # A test that fails and the one around it count as two.
 "$gotestsum" --format=standard-quiet --hide-summary=skipped --rerun-fails=1 --rerun-fails-max-failures=6 \
   --rerun-fails-report="$report" --packages="${packages# }" -- "$@"
 if [ -s "$report" ]; then
-  tee -a "${FLAKY_TESTS:-/dev/null}" <"$report" | sed 's/^/FLAKY: /'
+  tee -a "$flaky" <"$report" | sed 's/^/FLAKY: /'
 fi
