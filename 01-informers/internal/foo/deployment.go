@@ -75,6 +75,7 @@ func Deployment(f *v1alpha1.Foo, image string) *appsv1ac.DeploymentApplyConfigur
 // desiredPod is a pod that the `restricted` Pod Security level admits.
 func desiredPod(image string) *corev1ac.PodSpecApplyConfiguration {
 	return corev1ac.PodSpec().
+		WithNodeSelector(map[string]string{corev1.LabelOSStable: string(corev1.Linux)}). // the image is for Linux
 		WithAutomountServiceAccountToken(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).

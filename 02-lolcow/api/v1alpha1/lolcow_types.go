@@ -15,7 +15,7 @@ type LolcowSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('\\\\x00')",message="must not contain a NUL character: the arguments of a program cannot contain one"
 	Greeting string `json:"greeting,omitempty"`
 
-	// port is the node port at which every node serves the page, 30000 to 32767. If it is unset, the cluster allocates one, which status.port reports. While another Service has the port, the Lolcow keeps its old port. To exchange the ports of two Lolcows, move one of them to a third port first.
+	// port is the node port at which every node serves the page, 30000 to 32767: a cluster whose node ports are in another range is not supported. If it is unset, the cluster allocates one, which status.port reports. While another Service has the port, the Lolcow keeps its old port. To exchange the ports of two Lolcows, move one of them to a third port first.
 	// +optional
 	// +kubebuilder:validation:Minimum=30000
 	// +kubebuilder:validation:Maximum=32767

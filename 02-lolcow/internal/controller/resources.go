@@ -94,6 +94,7 @@ func desiredPod(lolcow *v1alpha1.Lolcow, defaultImage string) *corev1ac.PodSpecA
 			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))).
 		WithArgs(greetingArgs(lolcow.Spec.Greeting)...)
 	return corev1ac.PodSpec().
+		WithNodeSelector(map[string]string{corev1.LabelOSStable: string(corev1.Linux)}). // the image is for Linux
 		WithAutomountServiceAccountToken(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).

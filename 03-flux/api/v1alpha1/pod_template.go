@@ -29,7 +29,7 @@ type PodTemplate struct {
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// nodeSelector contains the labels that a node must have for the pods to be scheduled on it.
+	// nodeSelector contains the labels that a node must have for the pods to be scheduled on it. The default of kubernetes.io/os is linux.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`

@@ -173,6 +173,9 @@ func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
 	labels := map[string]string{}
 	maps.Copy(labels, given.Labels)
 	maps.Copy(labels, attemptLabels(setup))
+	// Flux is for Linux. Whoever names another system gets what they name: a job that waits for such a node.
+	nodeSelector := map[string]string{corev1.LabelOSStable: string(corev1.Linux)}
+	maps.Copy(nodeSelector, given.NodeSelector)
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: given.Annotations},
 		Spec: corev1.PodSpec{
@@ -190,7 +193,7 @@ func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
 				}}},
 				{Name: volumeSecret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: jobName(setup)}}},
 			}, given.Volumes...),
-			NodeSelector:       given.NodeSelector,
+			NodeSelector:       nodeSelector,
 			Tolerations:        given.Tolerations,
 			Affinity:           given.Affinity,
 			ImagePullSecrets:   given.ImagePullSecrets,

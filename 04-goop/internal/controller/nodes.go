@@ -43,6 +43,10 @@ func eligibilityOf(goop *v1alpha1.Goop, node *corev1.Node) eligibility {
 	if !labels.SelectorFromSet(goop.Spec.NodeSelector).Matches(labels.Set(node.Labels)) {
 		return notEligible
 	}
+	// The worker is a program for Linux. A kubelet always sets the label.
+	if os, found := node.Labels[corev1.LabelOSStable]; found && os != string(corev1.Linux) {
+		return notEligible
+	}
 	result := isEligible
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]

@@ -31,6 +31,8 @@ func TestEligibilityOfANode(t *testing.T) {
 		"with the labels":          {ssd, map[string]string{"disk": "ssd", "x": "y"}, nil, isEligible},
 		"with other labels":        {ssd, map[string]string{"disk": "hdd"}, nil, notEligible},
 		"without labels":           {ssd, nil, nil, notEligible},
+		"of Windows":               {aGoop(), map[string]string{corev1.LabelOSStable: "windows"}, nil, notEligible},
+		"of Linux":                 {aGoop(), map[string]string{corev1.LabelOSStable: "linux"}, nil, isEligible},
 		"cordoned":                 {aGoop(), nil, taint(corev1.TaintNodeUnschedulable, noSchedule), isEligible},
 		"not ready, no pods come":  {aGoop(), nil, taint(corev1.TaintNodeNotReady, noSchedule), isEligible},
 		"not ready, pods go":       {aGoop(), nil, taint(corev1.TaintNodeNotReady, noExecute), isEligible},
