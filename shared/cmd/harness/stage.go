@@ -135,6 +135,11 @@ func withCluster(cmd *cobra.Command, s *stage, hasOperator bool, run func(contex
 	unlock := func() {}
 	if c != nil {
 		name = cluster.LockName(c)
+		if cfg, err := c.RESTConfig(); err == nil {
+			if old := oldServer(cfg); old != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), "==> "+old)
+			}
+		}
 		unlock, err = cluster.Share(ctx, cmd.ErrOrStderr(), name, what)
 	} else {
 		c, _, unlock, err = share(cmd, what)
