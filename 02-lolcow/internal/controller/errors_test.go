@@ -24,7 +24,7 @@ import (
 
 // failingApply is a client whose applies fail with what fail returns; nil lets one through.
 func (f *testEnv) failingApply(fail func(n int) error) client.Client {
-	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme, Mapper: f.client.RESTMapper()})
 	f.Expect(err).NotTo(HaveOccurred())
 	n := 0
 	return interceptor.NewClient(withWatch, interceptor.Funcs{
@@ -40,7 +40,7 @@ func (f *testEnv) failingApply(fail func(n int) error) client.Client {
 
 // hangingApply is a client whose applies wait until their time has expired.
 func (f *testEnv) hangingApply() client.Client {
-	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme, Mapper: f.client.RESTMapper()})
 	f.Expect(err).NotTo(HaveOccurred())
 	return interceptor.NewClient(withWatch, interceptor.Funcs{
 		Apply: func(ctx context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
@@ -132,7 +132,7 @@ func TestUnreadDependentIsNotReportedAsGone(t *testing.T) {
 	f.reconcile("cow")
 	served := f.get("cow").Status
 
-	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme, Mapper: f.client.RESTMapper()})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.reconciler = f.newReconciler(interceptor.NewClient(withWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

@@ -22,7 +22,7 @@ import (
 
 // staleClient is a client whose cache has not yet heard of any object of a kind.
 func staleClient[O client.Object](f *testEnv) client.Client {
-	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme, Mapper: f.client.RESTMapper()})
 	f.Expect(err).NotTo(HaveOccurred())
 	return interceptor.NewClient(withWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -109,7 +109,7 @@ func TestForcedApplyDoesNotFallOnAnotherObject(t *testing.T) {
 	}
 	f.Expect(f.client.Create(f.ctx, other)).To(Succeed())
 
-	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(f.config, client.Options{Scheme: scheme, Mapper: f.client.RESTMapper()})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.reconciler = f.newReconciler(interceptor.NewClient(withWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

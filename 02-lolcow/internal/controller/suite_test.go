@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
@@ -49,6 +51,7 @@ func init() {
 // its own. No controller of Kubernetes runs, so the tests play the ones they need.
 type server struct {
 	env      *envtest.Environment
+	mapper   apimeta.RESTMapper
 	auditLog string
 }
 
@@ -98,7 +101,20 @@ func newServer() (*server, error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
+	// One for all clients: each mapper of its own would ask for all kinds that the server has.
+	if s.mapper, err = mapperOf(s.env.Config); err != nil {
+		stopServer()
+		return nil, err
+	}
 	return s, nil
+}
+
+func mapperOf(config *rest.Config) (apimeta.RESTMapper, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return apiutil.NewDynamicRESTMapper(config, httpClient)
 }
 
 var (
@@ -156,7 +172,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	config := rest.CopyConfig(apiServer(t).env.Config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: apiServer(t).mapper})
 	if err != nil {
 		t.Fatal(err)
 	}

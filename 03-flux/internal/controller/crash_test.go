@@ -132,14 +132,19 @@ func newOperator(t *testing.T, crash crash, spec v1alpha1.FluxSpec) *operator {
 	t.Helper()
 	o := &operator{setupTestEnv: &setupTestEnv{testEnv: newTestEnv(t), t: t}, requests: &requests{crash: crash}}
 	o.clock.SetTime(time.Now().Truncate(time.Second))
-	config := rest.CopyConfig(o.config)
+	config := withRepeatedReads(o.config)
+	withWatch := func(config *rest.Config) client.WithWatch {
+		// The requests of the RESTMapper and for discovery are not counted.
+		c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: o.client.RESTMapper()})
+		o.Expect(err).NotTo(HaveOccurred())
+		return c
+	}
+	o.client = withWatch(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		o.requests.next = next
 		return o.requests
 	})
-	// The requests of the RESTMapper and for discovery are not counted.
-	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: o.client.RESTMapper()})
-	o.Expect(err).NotTo(HaveOccurred())
+	direct := withWatch(config)
 	o.direct = direct
 	o.cached = interceptor.NewClient(direct, interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {

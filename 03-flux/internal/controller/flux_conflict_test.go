@@ -32,7 +32,7 @@ func (w *fluxTestEnv) createNotOwnedWith(spec v1alpha1.FluxSpec, owners ...metav
 
 // before runs a function once, between the decision to write a FluxSetup and the request.
 func (w *fluxTestEnv) before(interruption func()) {
-	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme, Mapper: w.client.RESTMapper()})
 	w.Expect(err).NotTo(HaveOccurred())
 	var interrupt sync.Once
 	w.use(interceptor.NewClient(withWatch, interceptor.Funcs{
@@ -163,7 +163,7 @@ func TestRejectedFluxSetup(t *testing.T) {
 	t.Parallel()
 	w := newFluxTestEnv(t)
 	rejected := apierrors.NewForbidden(v1alpha1.SchemeGroupVersion.WithResource("fluxsetups").GroupResource(), "job", context.Canceled)
-	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme, Mapper: w.client.RESTMapper()})
 	w.Expect(err).NotTo(HaveOccurred())
 	w.use(interceptor.NewClient(withWatch, interceptor.Funcs{
 		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {

@@ -277,7 +277,7 @@ func TestEventsComeAfterTheWrite(t *testing.T) {
 	w.start()
 	w.recorded()
 	broken := errors.New("no connection")
-	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme, Mapper: w.client.RESTMapper()})
 	w.Expect(err).NotTo(HaveOccurred())
 	w.use(interceptor.NewClient(withWatch, interceptor.Funcs{
 		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {

@@ -33,7 +33,7 @@ func newFluxTestEnv(t *testing.T) *fluxTestEnv {
 
 // counting is a client that counts writes, and otherwise behaves as funcs define.
 func (w *fluxTestEnv) counting(funcs interceptor.Funcs) client.Client {
-	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme, Mapper: w.client.RESTMapper()})
 	w.Expect(err).NotTo(HaveOccurred())
 	funcs.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 		w.statusWrites++

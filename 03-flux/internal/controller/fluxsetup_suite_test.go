@@ -197,7 +197,7 @@ func (b *setupTestEnv) running() {
 // through is the client with some of its functions replaced.
 func (b *setupTestEnv) through(funcs interceptor.Funcs) client.Client {
 	b.t.Helper()
-	withWatch, err := client.NewWithWatch(b.config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(b.config, client.Options{Scheme: scheme, Mapper: b.client.RESTMapper()})
 	b.Expect(err).NotTo(HaveOccurred())
 	return interceptor.NewClient(withWatch, funcs)
 }

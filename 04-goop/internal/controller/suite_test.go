@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -24,6 +25,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
@@ -43,6 +45,7 @@ func init() {
 // controller of Kubernetes runs, so the tests simulate the ones they need.
 type server struct {
 	env      *envtest.Environment
+	mapper   apimeta.RESTMapper
 	auditLog string
 }
 
@@ -94,7 +97,20 @@ func newServer() (*server, error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
+	// One for all clients: each mapper of its own would ask for all kinds that the server has.
+	if s.mapper, err = mapperOf(s.env.Config); err != nil {
+		stopServer()
+		return nil, err
+	}
 	return s, nil
+}
+
+func mapperOf(config *rest.Config) (apimeta.RESTMapper, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return apiutil.NewDynamicRESTMapper(config, httpClient)
 }
 
 var (
@@ -149,7 +165,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	config := rest.CopyConfig(apiServer(t).env.Config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: apiServer(t).mapper})
 	if err != nil {
 		t.Fatal(err)
 	}
