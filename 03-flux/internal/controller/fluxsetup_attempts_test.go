@@ -36,6 +36,38 @@ func TestPodsWithoutAnOwnerAreWaitedFor(t *testing.T) {
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 }
 
+// The pods of a Job that was deleted with --cascade=orphan have ended. They stay until a user deletes them, and block neither
+// the next attempt nor a suspension.
+func TestPodsWithoutAnOwnerThatHaveEndedAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, exitCode := range []int32{0, 1} {
+		b := newSetupTestEnv(t, fluxOf(2))
+		b.running()
+		for rank := range b.pods() {
+			pod := b.pod(rank)
+			pod.OwnerReferences = nil
+			b.Expect(b.client.Update(b.ctx, pod)).To(Succeed())
+		}
+		b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		b.reconcile()
+		b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
+		b.terminate(0, exitCode, "")
+		b.restart()
+		b.reconcile()
+		b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+
+		b.terminate(1, exitCode, "")
+		b.reconcile()
+		b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+		b.suspend()
+		b.reconcile()
+		b.collect()
+		b.reconcile()
+		b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
+		b.Expect(b.pods()).To(HaveLen(2), "they are the user's")
+	}
+}
+
 // The next attempt is launched, and waits for the pods of the previous one. The back-off counts from its start, otherwise a
 // command that fails immediately would be restarted without a delay.
 func TestBackOffCountsFromTheStart(t *testing.T) {
