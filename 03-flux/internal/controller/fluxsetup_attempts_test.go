@@ -258,6 +258,7 @@ func TestLostSecretIsReported(t *testing.T) {
 	b.Expect(b.client.Delete(b.ctx, b.secret())).To(Succeed())
 	b.reconcile()
 	b.Expect(b.secret()).To(BeNil())
+	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)).To(Equal("the Job was started"), "Secrets are not watched")
 	b.clock.Step(startupTimeout)
 	_, _ = b.try()
 	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonConfigLost)).To(HaveSuffix("Secret bees-1 was deleted"))

@@ -150,7 +150,7 @@ func configuredCondition(setup *v1alpha1.FluxSetup, observed setupObservation) m
 		configured.Reason, configured.Message = v1alpha1.ReasonStarting, "the Job is not started yet"
 	default:
 		configured.Status = metav1.ConditionTrue
-		configured.Reason, configured.Message = v1alpha1.ReasonConfigured, "the Job was started, with all that it needs"
+		configured.Reason, configured.Message = v1alpha1.ReasonConfigured, "the Job was started"
 	}
 	return configured
 }
