@@ -29,9 +29,10 @@ func recorded(setup *v1alpha1.FluxSetup) bool {
 	return launched(setup) && setup.Spec.Launch.JobUID != ""
 }
 
-// started reports whether a Job may have run. Older versions of the operator neither suspended nor marked their Jobs.
+// started reports whether a Job may have run. Older versions of the operator neither suspended nor marked their Jobs: such a
+// Job has been suspended by another writer since.
 func started(job *batchv1.Job) bool {
-	return job.Annotations[annotationStarted] == "true" || !ptr.Deref(job.Spec.Suspend, false)
+	return job.Annotations[annotationStarted] != "false" || !ptr.Deref(job.Spec.Suspend, false)
 }
 
 // launchTime is when the current attempt was launched; zero if it was not, or if there is no FluxSetup.
@@ -112,7 +113,7 @@ func attemptEnded(setup *v1alpha1.FluxSetup) bool {
 func changed(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
 	mark, marked := job.Annotations[annotationStarted]
 	if !marked {
-		return false
+		return ptr.Deref(job.Spec.Suspend, false)
 	}
 	desired := runsOnce(setup.Spec.Size)
 	desired.Suspend = new(mark != "true")
