@@ -56,13 +56,10 @@ func startTime(job *batchv1.Job) time.Time {
 }
 
 // startupEnd is when startupTimeoutSeconds expires for the current attempt. The time counts from the launch, and again
-// from the start of the Job, because the Job may start late. job may be nil.
-func startupEnd(setup *v1alpha1.FluxSetup, job *batchv1.Job) time.Time {
-	from := launchTime(setup)
-	if start := startTime(job); start.After(from) {
-		from = start
-	}
-	return from.Add(time.Duration(setup.Spec.StartupTimeoutSeconds) * time.Second)
+// from the start of the Job, because the Job may start late. since is when the operator first read of the later of them: after
+// a restart the time counts again, because the clock by which they were recorded may be another one.
+func startupEnd(setup *v1alpha1.FluxSetup, since time.Time) time.Time {
+	return since.Add(time.Duration(setup.Spec.StartupTimeoutSeconds) * time.Second)
 }
 
 // writtenByFlux reports whether the Flux controller owns a field of the spec, which means that it wrote the field last.

@@ -136,7 +136,7 @@ func TestJobThatCannotBeReadIsNoFailure(t *testing.T) {
 	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.clock.Step(startupTimeout)
-	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+	b.use(b.through(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, ok := list.(*batchv1.JobList); ok {
 				return errors.New("no connection")
@@ -172,7 +172,7 @@ func TestJobThatCannotBeDeletedIsReported(t *testing.T) {
 	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.startPods()
-	b.reconciler = b.newReconciler(keepingJobs(b))
+	b.use(keepingJobs(b))
 	b.clock.Step(startupTimeout)
 	_, err := b.try()
 	b.Expect(err).To(HaveOccurred(), "it is retried")
@@ -203,7 +203,7 @@ func TestJobThatCanBeDeletedAgain(t *testing.T) {
 	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.startPods()
-	b.reconciler = b.newReconciler(keepingJobs(b))
+	b.use(keepingJobs(b))
 	b.clock.Step(startupTimeout)
 	for range 2 {
 		_, err := b.try()

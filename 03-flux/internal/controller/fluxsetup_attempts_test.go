@@ -153,7 +153,7 @@ func TestJobIsDeletedOnlyAsItWasObserved(t *testing.T) {
 	b.reconcile()
 	b.startPods()
 	b.clock.Step(startupTimeout)
-	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+	b.use(b.through(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
 			b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 			return c.Delete(ctx, object, opts...)

@@ -92,10 +92,12 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	// 3. Ensure the dependents, and 4. observe the pods. Failures are reported too, unless the cache was stale: then the
 	//    queue retries.
 	before := attemptEnded(&setup)
-	observed := setupObservation{now: r.pace.now(req.NamespacedName, r.clock.Now(), launchTime(&setup)), notOwned: flux == nil}
+	observed := setupObservation{notOwned: flux == nil}
+	r.observeTime(&setup, &observed)
 	acting, stop := untilReport(ctx)
 	defer stop()
 	err = errors.Join(r.retries.try(acting, req, &setup, r.clock.Now(), func(ctx context.Context) error {
+		defer r.observeTime(&setup, &observed)
 		return r.ensureDependents(ctx, &setup, &observed)
 	}), r.observePods(ctx, &setup, &observed))
 	if isStale(err) {
@@ -136,6 +138,15 @@ func (r *FluxSetupReconciler) ownerOf(ctx context.Context, setup *v1alpha1.FluxS
 	return nil, nil
 }
 
+// observeTime adds to the observation what time it is for the FluxSetup. Launch and start may be another replica's.
+func (r *FluxSetupReconciler) observeTime(setup *v1alpha1.FluxSetup, observed *setupObservation) {
+	key := client.ObjectKeyFromObject(setup)
+	for _, recorded := range []time.Time{launchTime(setup), startTime(observed.job)} {
+		observed.now = r.pace.now(key, r.clock.Now(), recorded)
+	}
+	observed.since = r.pace.since(key)
+}
+
 // ensureDependents brings the dependents in line with the spec, and records in observed what prevents it.
 func (r *FluxSetupReconciler) ensureDependents(ctx context.Context, setup *v1alpha1.FluxSetup, observed *setupObservation) error {
 	switch {
@@ -149,7 +160,7 @@ func (r *FluxSetupReconciler) ensureDependents(ctx context.Context, setup *v1alp
 		return err
 	}
 	observed.job = jobs.current
-	observed.now = r.pace.now(client.ObjectKeyFromObject(setup), r.clock.Now(), startTime(jobs.current))
+	r.observeTime(setup, observed)
 	switch {
 	// 1. The attempt has ended. Nothing of it is created again.
 	case attemptEnded(setup):

@@ -69,6 +69,7 @@ func TestNothingIsFailedByAStaleCache(t *testing.T) {
 		b.reconcile()
 		b.startPods()
 		b.reconciler = b.newReconciler(staleJobs(b))
+		b.reconcile()
 		b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 		b.clock.Step(startupTimeout)
 		b.reconcile()
@@ -87,6 +88,7 @@ func TestNothingIsFailedByAStaleCache(t *testing.T) {
 				return c.List(ctx, list, opts...)
 			},
 		}))
+		b.reconcile()
 		b.startPods()
 		b.ready(0)
 		b.clock.Step(startupTimeout)
@@ -112,6 +114,23 @@ func TestStartupTimeoutWithAClockThatIsBehind(t *testing.T) {
 		b.Expect(result.RequeueAfter).To(BeElementOf(readinessPace, startupTimeout, startupTimeout-readinessPace))
 		b.clock.Step(readinessPace)
 	}
+	b.clock.Step(startupTimeout)
+	b.reconcile()
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodNotStarted)
+}
+
+// Our clock is an hour ahead of that of the replica that launched the attempt: the time to start is not shorter.
+func TestStartupTimeoutWithAClockThatIsAhead(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.reconcile()
+	b.startPods()
+	b.forget()
+	b.clock.Step(time.Hour)
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(attemptEnded(b.setup())).To(BeFalse())
+	b.Expect(result.RequeueAfter).To(Equal(startupTimeout))
 	b.clock.Step(startupTimeout)
 	b.reconcile()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodNotStarted)

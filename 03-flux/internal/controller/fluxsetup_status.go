@@ -18,6 +18,8 @@ import (
 // setupObservation is what one reconciliation of a FluxSetup observed. The status is computed from it alone.
 type setupObservation struct {
 	now time.Time
+	// since is when we first read that the attempt was launched, or its Job started; zero if neither was.
+	since time.Time
 	// notOwned: no Flux owns the FluxSetup.
 	notOwned bool
 	// cleared: it is suspended, and no dependents are left.
