@@ -100,7 +100,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 		defer r.observeTime(&setup, &observed)
 		return r.ensureDependents(ctx, &setup, &observed)
 	}), r.observePods(ctx, &setup, &observed))
-	if isStale(err) {
+	if err = r.retries.outlast(req, r.clock.Now(), err); isStale(err) {
 		return ctrl.Result{}, err
 	}
 	observed.failure = failureOf(err)
