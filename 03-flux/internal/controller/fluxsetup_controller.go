@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -184,23 +185,29 @@ func (r *FluxSetupReconciler) observePods(ctx context.Context, setup *v1alpha1.F
 		return nil
 	}
 	observed.ends = r.terminations.of(client.ObjectKeyFromObject(setup), types.UID(setup.Spec.Launch.JobUID))
-	if observed.job == nil {
+	if observed.job == nil && !observed.lost {
 		return nil
 	}
-	if err := r.readPods(ctx, r.Client, setup, observed); err != nil || !failing(setup, *observed) {
-		return err
-	}
-	// The cache may be stale, and it lacks pods that have lost our label. An attempt that has not ended by itself is
-	// therefore Failed only by the state in the API server.
-	if err := r.readCurrentJob(ctx, observed); err != nil {
-		return err
+	// The cache may be stale, and it lacks pods that have lost our label. An attempt is therefore Failed only by the state in
+	// the API server. What is left of a Job that was deleted is read there alone.
+	if observed.job != nil {
+		if err := r.readPods(ctx, r.Client, setup, observed); err != nil || !failing(setup, *observed) {
+			return err
+		}
+		if err := r.readCurrentJob(ctx, observed); err != nil {
+			return err
+		}
 	}
 	return r.readPods(ctx, r.apiReader, setup, observed)
 }
 
-// readPods adds the state of the Job's pods to the observation.
+// readPods adds the state of the Job's pods to the observation. Those of a deleted Job may exist for longer than it.
 func (r *FluxSetupReconciler) readPods(ctx context.Context, reader client.Reader, setup *v1alpha1.FluxSetup, observed *setupObservation) error {
-	pods, err := r.podsOf(ctx, reader, observed.job)
+	job := observed.job
+	if job == nil {
+		job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: jobName(setup), Namespace: setup.Namespace, UID: types.UID(setup.Spec.Launch.JobUID)}}
+	}
+	pods, err := r.podsOf(ctx, reader, job)
 	if err != nil {
 		observed.job = nil
 		return err
@@ -209,8 +216,8 @@ func (r *FluxSetupReconciler) readPods(ctx context.Context, reader client.Reader
 	for i := range pods {
 		observed.ends.note(endOfPod(&pods[i], false), false)
 	}
-	if leader := observed.ends.leader; verdictOf(observed.job) != nil || (leader != nil && leader.ended) {
-		observed.ends.since = r.terminations.ended(client.ObjectKeyFromObject(setup), observed.job.UID, observed.now)
+	if leader := observed.ends.leader; verdictOf(job) != nil || (leader != nil && leader.ended) {
+		observed.ends.since = r.terminations.ended(client.ObjectKeyFromObject(setup), job.UID, observed.now)
 	}
 	return nil
 }

@@ -98,6 +98,32 @@ func TestNothingIsFailedByAStaleCache(t *testing.T) {
 	})
 }
 
+// The Job has failed, because another pod has or because the deadline was exceeded. The cache does not have the end of rank 0,
+// which is a success.
+func TestVerdictIsNoFailureByAStaleCacheOfPods(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(2))
+	b.running()
+	var then corev1.PodList
+	b.Expect(b.client.List(b.ctx, &then, client.InNamespace(b.namespace))).To(Succeed())
+	b.terminate(1, 1, "")
+	b.terminate(0, 0, "")
+	b.failJob()
+	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if pods, ok := list.(*corev1.PodList); ok {
+				then.DeepCopyInto(pods)
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}))
+	b.reconcile()
+	b.clock.Step(terminationTimeout)
+	b.reconcile()
+	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
+}
+
 // The replica that launched the attempt had a clock that is an hour ahead of ours: the time to start is not longer.
 func TestStartupTimeoutWithAClockThatIsBehind(t *testing.T) {
 	t.Parallel()

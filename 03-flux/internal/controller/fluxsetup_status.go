@@ -189,9 +189,9 @@ func quorumCondition(setup *v1alpha1.FluxSetup, observed setupObservation, end *
 	return condition
 }
 
-// failing reports whether this observation makes the attempt Failed although its Job has not ended.
+// failing reports whether this observation makes the attempt Failed.
 func failing(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
-	if attemptEnded(setup) || verdictOf(observed.job) != nil {
+	if attemptEnded(setup) {
 		return false
 	}
 	end, _ := endOfAttempt(setup, observed, workBegan(setup, observed))
