@@ -168,7 +168,8 @@ func TestTransientErrorKeepsItsFirstMessage(t *testing.T) {
 	f.Expect(reconcile()).NotTo(Equal(first))
 }
 
-// A status that was computed from an old state is not written.
+// A status that was computed from an old state is not written. A Conflict that lasts is reported: the cache is not behind for
+// so long.
 func TestStaleStateIsNotReported(t *testing.T) {
 	t.Parallel()
 	f := newTestEnv(t)
@@ -179,6 +180,18 @@ func TestStaleStateIsNotReported(t *testing.T) {
 	_, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
 	f.Expect(apierrors.IsConflict(err)).To(BeTrue())
 	f.Expect(f.get("cow").Status).To(BeZero())
+
+	f.clock.Step(stalePatience)
+	for range 2 {
+		_, err = f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
+		f.Expect(err).To(HaveOccurred(), "it is retried")
+		f.Expect(f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonAPIError).Message).To(And(
+			HavePrefix("each try for more than 30s: "), ContainSubstring("the object has been modified")))
+	}
+	f.Expect(f.recorded()).To(ConsistOf(HavePrefix("Warning APIError")))
+	f.reconciler.Client = f.client
+	f.reconcile("cow")
+	f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 }
 
 // A ResourceQuota's admission responds with 409 under contention: nothing of the name exists.

@@ -111,12 +111,12 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 
 	// 3. Ensure the dependents, and 4. observe the rest. Errors are reported in the status too. A stale error is not: it
-	// means that the cache is out of date, so the status would be too.
+	// means that the cache is out of date, so the status would be too. One that lasts is reported.
 	observed := observation{now: r.clock.Now()}
 	acting, stop := untilReport(ctx)
 	defer stop()
 	wait, err := r.tryDependents(acting, req, &lolcow, &observed)
-	err = errors.Join(err, r.observePods(ctx, &lolcow, &observed))
+	err = r.retries.outlast(req, observed.now, errors.Join(err, r.observePods(ctx, &lolcow, &observed)))
 	if isStale(err) {
 		return ctrl.Result{}, err
 	}

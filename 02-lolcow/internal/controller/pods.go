@@ -70,15 +70,16 @@ func failureOfPod(pod *corev1.Pod, now time.Time) *startFailure {
 	statuses := statusesOf(pod)
 	for i := range statuses {
 		status := &statuses[i]
-		if waiting := status.State.Waiting; waiting != nil && pullReasons[waiting.Reason] {
-			return &startFailure{urgency: 0, reason: v1alpha1.ReasonImageNotPulled, message: pullMessage(status.Image, waiting.Message)}
+		message, pull := waitMessage(status)
+		if pull {
+			return &startFailure{urgency: 0, reason: v1alpha1.ReasonImageNotPulled, message: message}
 		}
-		if waiting := status.State.Waiting; waiting != nil && createReasons[waiting.Reason] {
-			message := fmt.Sprintf("container %s of pod %s: %s", status.Name, pod.Name, waiting.Message)
+		if message != "" {
+			message = fmt.Sprintf("container %s of pod %s: %s", status.Name, pod.Name, message)
 			return &startFailure{urgency: 1, reason: v1alpha1.ReasonContainerNotCreated, message: message}
 		}
 		if ended := crashOf(status, now); ended != nil {
-			message := fmt.Sprintf("container %s of pod %s keeps ending, last with exit code %d (%s): %s",
+			message = fmt.Sprintf("container %s of pod %s keeps ending, last with exit code %d (%s): %s",
 				status.Name, pod.Name, ended.ExitCode, ended.Reason, strings.TrimSpace(ended.Message))
 			return &startFailure{urgency: 1, reason: v1alpha1.ReasonCrashLoopBackOff, message: strings.TrimSuffix(message, ": ")}
 		}
@@ -89,14 +90,6 @@ func failureOfPod(pod *corev1.Pod, now time.Time) *startFailure {
 		}
 	}
 	return nil
-}
-
-// createReasons are the reasons by which the kubelet says that it cannot create or start a container
-// (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go), for instance as an image that runs as root.
-var createReasons = map[string]bool{
-	"CreateContainerConfigError": true,
-	"CreateContainerError":       true,
-	"RunContainerError":          true,
 }
 
 func statusesOf(pod *corev1.Pod) []corev1.ContainerStatus {
@@ -120,7 +113,7 @@ func crashOf(status *corev1.ContainerStatus, now time.Time) *corev1.ContainerSta
 	switch {
 	case status.Ready || last == nil:
 		return nil
-	case waiting != nil && waiting.Reason == "CrashLoopBackOff":
+	case waiting != nil && endReasons[waiting.Reason]:
 		return last
 	case ends < 2 || !endedSoon(last) || (running != nil && now.Sub(running.StartedAt.Time) >= steadyAfter):
 		return nil

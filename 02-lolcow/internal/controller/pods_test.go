@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -69,9 +70,11 @@ func TestCrashLoopHasOneMessage(t *testing.T) {
 	waiting := func(message string) corev1.ContainerState {
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: message}}
 	}
+	hook := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PostStartHookError", Message: "it failed"}}
 	for name, status := range map[string]corev1.ContainerStatus{
 		"ended again":                    {State: ended(), LastTerminationState: ended(), RestartCount: 1},
 		"waiting":                        {State: waiting("back-off 10s restarting failed container"), LastTerminationState: ended(), RestartCount: 1},
+		"its hook fails":                 {State: hook, LastTerminationState: ended(), RestartCount: 1},
 		"runs again":                     {State: running, LastTerminationState: ended(), RestartCount: 2},
 		"waits longer":                   {State: waiting("back-off 5m0s restarting failed container"), LastTerminationState: ended(), RestartCount: 9},
 		"ended at last":                  {State: ended(), LastTerminationState: ended(), RestartCount: 9},
@@ -139,12 +142,40 @@ func TestUnschedulablePodIsReported(t *testing.T) {
 		To(Equal(v1alpha1.ReasonImageNotPulled), "what no retry heals comes first")
 }
 
+// The kubelet has the image and cannot start the container: it says why, also as soon as it has tried once.
+func TestContainerIsNotStarted(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	waits := func(reason, message string, last corev1.ContainerState) []corev1.Pod {
+		waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+		return []corev1.Pod{podOf(corev1.ContainerStatus{State: waiting, LastTerminationState: last})}
+	}
+	for _, reason := range []string{"CreateContainerError", "PreCreateHookError", "PreStartHookError", "RunContainerError", "ReasonOfALaterVersion"} {
+		failure := startFailureOf(waits(reason, "alas", corev1.ContainerState{}), crashNow)
+		g.Expect(failure).NotTo(BeNil(), reason)
+		g.Expect(failure.reason).To(Equal(v1alpha1.ReasonContainerNotCreated))
+		g.Expect(failure.message).To(Equal("container lolcow of pod cow-1: " + reason + ": alas"))
+	}
+	for _, reason := range []string{"", "ContainerCreating", "PodInitializing"} {
+		g.Expect(startFailureOf(waits(reason, "", corev1.ContainerState{}), crashNow)).To(BeNil(), reason)
+	}
+	neverRan := ended()
+	neverRan.Terminated.ExitCode, neverRan.Terminated.Reason, neverRan.Terminated.Message = 128, "StartError", "no such program"
+	for _, reason := range []string{"RunContainerError", "CrashLoopBackOff"} {
+		failure := startFailureOf(waits(reason, "for 10s", neverRan), crashNow)
+		g.Expect(failure).NotTo(BeNil(), reason)
+		g.Expect(failure.message).To(HaveSuffix("last with exit code 128 (StartError): no such program"))
+	}
+}
+
 // The kubelet has the image and cannot create the container: it says so, also of an injected init container.
 func TestContainerIsNotCreated(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	const message = "container has runAsNonRoot and image will run as root"
-	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: message}}
+	const message = "CreateContainerConfigError: container has runAsNonRoot and image will run as root"
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+		Reason: "CreateContainerConfigError", Message: strings.TrimPrefix(message, "CreateContainerConfigError: "),
+	}}
 	pod := podOf(corev1.ContainerStatus{State: waiting})
 	injected := podOf(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}})
 	injected.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "mesh", State: waiting}}

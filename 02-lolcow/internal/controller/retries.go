@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -22,6 +24,8 @@ type retries struct {
 
 	mu     sync.Mutex
 	failed map[reconcile.Request]failedTry
+	// stale is since when each try is stale.
+	stale map[reconcile.Request]time.Time
 }
 
 // failedTry is the last try for one generation of a Lolcow.
@@ -42,7 +46,7 @@ type dependents struct {
 }
 
 func newRetries(limiter workqueue.TypedRateLimiter[reconcile.Request]) *retries {
-	return &retries{limiter: limiter, failed: map[reconcile.Request]failedTry{}}
+	return &retries{limiter: limiter, failed: map[reconcile.Request]failedTry{}, stale: map[reconcile.Request]time.Time{}}
 }
 
 // of returns the last try for the present spec if it failed, and how long the next one has to wait: 0 if it is due.
@@ -66,12 +70,43 @@ func (r *retries) note(req reconcile.Request, lolcow *v1alpha1.Lolcow, now time.
 	r.failed[req] = failedTry{uid: lolcow.UID, generation: lolcow.Generation, due: now.Add(r.limiter.When(req)), left: left, err: err}
 }
 
+// stalePatience is for how long each try for an object may be stale until that is reported. The cache catches up within
+// moments. What does not pass is for instance a Conflict that the API server, or what it asks, returns to each request.
+const stalePatience = 30 * time.Second
+
+// outlast returns err. If that is stale, and each one before it was for stalePatience, it is an error that is reported.
+func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, lasts := r.stale[req]
+	switch {
+	case !isStale(err):
+		delete(r.stale, req)
+		return err
+	case !lasts:
+		r.stale[req] = now
+		return err
+	case now.Sub(since) < stalePatience:
+		return err
+	}
+	var all []error
+	for _, one := range split(err) {
+		if isStale(one) {
+			message := fmt.Sprintf("each try for more than %v: %s", stalePatience, normalizeMessage(one.Error()))
+			one = &rejectedError{reason: v1alpha1.ReasonAPIError, message: message, cause: one}
+		}
+		all = append(all, one)
+	}
+	return errors.Join(all...)
+}
+
 // forget makes the next try due: the last one succeeded, what was in its way may be gone, or the Lolcow is.
 func (r *retries) forget(req reconcile.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.limiter.Forget(req)
 	delete(r.failed, req)
+	delete(r.stale, req)
 }
 
 // dependentsOf returns what matters of those that were observed.

@@ -8,7 +8,8 @@ const (
 	// ConditionRunning is True while the command runs: from the quorum until the Flux is Complete or Failed.
 	ConditionRunning = "Running"
 
-	// ConditionSuspended is True when spec.suspend is set and no pod exists.
+	// ConditionSuspended is True when spec.suspend is set and no pod exists. A pod that has ended does not count if its Job was
+	// deleted and the pod was orphaned.
 	ConditionSuspended = "Suspended"
 
 	// ConditionRestarting is True from a failure until the quorum of the next attempt is reached.

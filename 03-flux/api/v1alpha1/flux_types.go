@@ -122,7 +122,7 @@ type FluxSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: delete the Flux and create another"
 	MaxRestarts int32 `json:"maxRestarts,omitempty"`
 
-	// startupTimeoutSeconds is the duration in seconds within which each attempt must reach its quorum: minSize brokers that are connected.
+	// startupTimeoutSeconds is the duration in seconds within which each attempt must reach its quorum: minSize brokers that are connected. It is measured again after a restart of the operator.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=1

@@ -29,9 +29,10 @@ func recorded(setup *v1alpha1.FluxSetup) bool {
 	return launched(setup) && setup.Spec.Launch.JobUID != ""
 }
 
-// started reports whether a Job may have run. Older versions of the operator neither suspended nor marked their Jobs.
+// started reports whether a Job may have run. Older versions of the operator neither suspended nor marked their Jobs: such a
+// Job has been suspended by another writer since.
 func started(job *batchv1.Job) bool {
-	return job.Annotations[annotationStarted] == "true" || !ptr.Deref(job.Spec.Suspend, false)
+	return job.Annotations[annotationStarted] != "false" || !ptr.Deref(job.Spec.Suspend, false)
 }
 
 // launchTime is when the current attempt was launched; zero if it was not, or if there is no FluxSetup.
@@ -55,13 +56,10 @@ func startTime(job *batchv1.Job) time.Time {
 }
 
 // startupEnd is when startupTimeoutSeconds expires for the current attempt. The time counts from the launch, and again
-// from the start of the Job, because the Job may start late. job may be nil.
-func startupEnd(setup *v1alpha1.FluxSetup, job *batchv1.Job) time.Time {
-	from := launchTime(setup)
-	if start := startTime(job); start.After(from) {
-		from = start
-	}
-	return from.Add(time.Duration(setup.Spec.StartupTimeoutSeconds) * time.Second)
+// from the start of the Job, because the Job may start late. since is when the operator first read of the later of them: after
+// a restart the time counts again, because the clock by which they were recorded may be another one.
+func startupEnd(setup *v1alpha1.FluxSetup, since time.Time) time.Time {
+	return since.Add(time.Duration(setup.Spec.StartupTimeoutSeconds) * time.Second)
 }
 
 // writtenByFlux reports whether the Flux controller owns a field of the spec, which means that it wrote the field last.
@@ -112,7 +110,7 @@ func attemptEnded(setup *v1alpha1.FluxSetup) bool {
 func changed(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
 	mark, marked := job.Annotations[annotationStarted]
 	if !marked {
-		return false
+		return ptr.Deref(job.Spec.Suspend, false)
 	}
 	desired := runsOnce(setup.Spec.Size)
 	desired.Suspend = new(mark != "true")

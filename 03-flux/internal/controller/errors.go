@@ -21,7 +21,7 @@ import (
 //     retried at the same pace.
 //
 // Rejected and transient errors are reported in the status. A stale one is not: the status would be computed from
-// what is known to be out of date.
+// what is known to be out of date. One that lasts is reported all the same (retries.outlast).
 
 // rejectedError is an error of the first class.
 type rejectedError struct {

@@ -177,7 +177,7 @@ func TestUnconfirmedLossDoesNotEndTheFlux(t *testing.T) {
 	w.expectEnded(v1alpha1.ConditionFailed, v1alpha1.ReasonSetupLost)
 }
 
-// A Conflict means that the cache is stale. The status is not computed from it.
+// A Conflict means that the cache is stale. The status is not computed from it, unless the Conflict lasts.
 func TestConflictWritesNoStatus(t *testing.T) {
 	t.Parallel()
 	w := newFluxTestEnv(t)
@@ -197,6 +197,8 @@ func TestConflictWritesNoStatus(t *testing.T) {
 	w.Expect(err).To(MatchError(apierrors.IsConflict, "Conflict"))
 	w.Expect(w.statusWrites).To(Equal(writes))
 	w.Expect(w.recorded()).To(BeEmpty())
+	w.clock.Step(stalePatience)
+	w.expectAPIError()
 }
 
 // The dependents of an attempt that has ended cannot be deleted. The Flux reports that in a condition and one Event,

@@ -115,7 +115,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	err = r.retries.try(acting, req, &flux, r.clock.Now(), func(ctx context.Context) error {
 		return r.ensureSetup(ctx, &flux, &observed)
 	})
-	if isStale(err) {
+	if err = r.retries.outlast(req, r.clock.Now(), err); isStale(err) {
 		return ctrl.Result{}, err
 	}
 	observed.failure = failureOf(err)

@@ -81,7 +81,8 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 }
 
-// The cache is stale: the status is not computed from it.
+// The cache is stale: the status is not computed from it. A Conflict that lasts is reported: the cache is not behind for so
+// long.
 func TestSetupConflictWritesNoStatus(t *testing.T) {
 	t.Parallel()
 	b := newSetupTestEnv(t, fluxOf(1))
@@ -94,6 +95,18 @@ func TestSetupConflictWritesNoStatus(t *testing.T) {
 	_, err := b.try()
 	b.Expect(isStale(err)).To(BeTrue())
 	b.Expect(b.setup().ResourceVersion).To(Equal(version))
+
+	b.clock.Step(stalePatience)
+	_, err = b.try()
+	b.Expect(err).To(HaveOccurred(), "it is retried")
+	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonAPIError)).To(ContainSubstring("the object has been modified"))
+	version = b.setup().ResourceVersion
+	_, err = b.try()
+	b.Expect(err).To(HaveOccurred())
+	b.Expect(b.setup().ResourceVersion).To(Equal(version), "once")
+	b.use(b.client)
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 }
 
 // The status reports why a suspension cannot proceed.
@@ -136,7 +149,7 @@ func TestJobThatCannotBeReadIsNoFailure(t *testing.T) {
 	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.clock.Step(startupTimeout)
-	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+	b.use(b.through(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, ok := list.(*batchv1.JobList); ok {
 				return errors.New("no connection")
@@ -172,7 +185,7 @@ func TestJobThatCannotBeDeletedIsReported(t *testing.T) {
 	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.startPods()
-	b.reconciler = b.newReconciler(keepingJobs(b))
+	b.use(keepingJobs(b))
 	b.clock.Step(startupTimeout)
 	_, err := b.try()
 	b.Expect(err).To(HaveOccurred(), "it is retried")
@@ -203,7 +216,7 @@ func TestJobThatCanBeDeletedAgain(t *testing.T) {
 	b := newSetupTestEnv(t, fluxOf(1))
 	b.reconcile()
 	b.startPods()
-	b.reconciler = b.newReconciler(keepingJobs(b))
+	b.use(keepingJobs(b))
 	b.clock.Step(startupTimeout)
 	for range 2 {
 		_, err := b.try()

@@ -36,6 +36,38 @@ func TestPodsWithoutAnOwnerAreWaitedFor(t *testing.T) {
 	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 }
 
+// The pods of a Job that was deleted with --cascade=orphan have ended. They stay until a user deletes them, and block neither
+// the next attempt nor a suspension.
+func TestPodsWithoutAnOwnerThatHaveEndedAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, exitCode := range []int32{0, 1} {
+		b := newSetupTestEnv(t, fluxOf(2))
+		b.running()
+		for rank := range b.pods() {
+			pod := b.pod(rank)
+			pod.OwnerReferences = nil
+			b.Expect(b.client.Update(b.ctx, pod)).To(Succeed())
+		}
+		b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		b.reconcile()
+		b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobLost)
+		b.terminate(0, exitCode, "")
+		b.restart()
+		b.reconcile()
+		b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+
+		b.terminate(1, exitCode, "")
+		b.reconcile()
+		b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+		b.suspend()
+		b.reconcile()
+		b.collect()
+		b.reconcile()
+		b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
+		b.Expect(b.pods()).To(HaveLen(2), "they are the user's")
+	}
+}
+
 // The next attempt is launched, and waits for the pods of the previous one. The back-off counts from its start, otherwise a
 // command that fails immediately would be restarted without a delay.
 func TestBackOffCountsFromTheStart(t *testing.T) {
@@ -121,7 +153,7 @@ func TestJobIsDeletedOnlyAsItWasObserved(t *testing.T) {
 	b.reconcile()
 	b.startPods()
 	b.clock.Step(startupTimeout)
-	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+	b.use(b.through(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
 			b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 			return c.Delete(ctx, object, opts...)
@@ -226,6 +258,7 @@ func TestLostSecretIsReported(t *testing.T) {
 	b.Expect(b.client.Delete(b.ctx, b.secret())).To(Succeed())
 	b.reconcile()
 	b.Expect(b.secret()).To(BeNil())
+	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)).To(Equal("the Job was started"), "Secrets are not watched")
 	b.clock.Step(startupTimeout)
 	_, _ = b.try()
 	b.Expect(b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonConfigLost)).To(HaveSuffix("Secret bees-1 was deleted"))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,13 +93,15 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	// 3. Ensure the dependents, and 4. observe the pods. Failures are reported too, unless the cache was stale: then the
 	//    queue retries.
 	before := attemptEnded(&setup)
-	observed := setupObservation{now: r.pace.now(req.NamespacedName, r.clock.Now(), launchTime(&setup)), notOwned: flux == nil}
+	observed := setupObservation{notOwned: flux == nil}
+	r.observeTime(&setup, &observed)
 	acting, stop := untilReport(ctx)
 	defer stop()
 	err = errors.Join(r.retries.try(acting, req, &setup, r.clock.Now(), func(ctx context.Context) error {
+		defer r.observeTime(&setup, &observed)
 		return r.ensureDependents(ctx, &setup, &observed)
 	}), r.observePods(ctx, &setup, &observed))
-	if isStale(err) {
+	if err = r.retries.outlast(req, r.clock.Now(), err); isStale(err) {
 		return ctrl.Result{}, err
 	}
 	observed.failure = failureOf(err)
@@ -136,6 +139,15 @@ func (r *FluxSetupReconciler) ownerOf(ctx context.Context, setup *v1alpha1.FluxS
 	return nil, nil
 }
 
+// observeTime adds to the observation what time it is for the FluxSetup. Launch and start may be another replica's.
+func (r *FluxSetupReconciler) observeTime(setup *v1alpha1.FluxSetup, observed *setupObservation) {
+	key := client.ObjectKeyFromObject(setup)
+	for _, recorded := range []time.Time{launchTime(setup), startTime(observed.job)} {
+		observed.now = r.pace.now(key, r.clock.Now(), recorded)
+	}
+	observed.since = r.pace.since(key)
+}
+
 // ensureDependents brings the dependents in line with the spec, and records in observed what prevents it.
 func (r *FluxSetupReconciler) ensureDependents(ctx context.Context, setup *v1alpha1.FluxSetup, observed *setupObservation) error {
 	switch {
@@ -149,7 +161,7 @@ func (r *FluxSetupReconciler) ensureDependents(ctx context.Context, setup *v1alp
 		return err
 	}
 	observed.job = jobs.current
-	observed.now = r.pace.now(client.ObjectKeyFromObject(setup), r.clock.Now(), startTime(jobs.current))
+	r.observeTime(setup, observed)
 	switch {
 	// 1. The attempt has ended. Nothing of it is created again.
 	case attemptEnded(setup):
@@ -173,23 +185,29 @@ func (r *FluxSetupReconciler) observePods(ctx context.Context, setup *v1alpha1.F
 		return nil
 	}
 	observed.ends = r.terminations.of(client.ObjectKeyFromObject(setup), types.UID(setup.Spec.Launch.JobUID))
-	if observed.job == nil {
+	if observed.job == nil && !observed.lost {
 		return nil
 	}
-	if err := r.readPods(ctx, r.Client, setup, observed); err != nil || !failing(setup, *observed) {
-		return err
-	}
-	// The cache may be stale, and it lacks pods that have lost our label. An attempt that has not ended by itself is
-	// therefore Failed only by the state in the API server.
-	if err := r.readCurrentJob(ctx, observed); err != nil {
-		return err
+	// The cache may be stale, and it lacks pods that have lost our label. An attempt is therefore Failed only by the state in
+	// the API server. What is left of a Job that was deleted is read there alone.
+	if observed.job != nil {
+		if err := r.readPods(ctx, r.Client, setup, observed); err != nil || !failing(setup, *observed) {
+			return err
+		}
+		if err := r.readCurrentJob(ctx, observed); err != nil {
+			return err
+		}
 	}
 	return r.readPods(ctx, r.apiReader, setup, observed)
 }
 
-// readPods adds the state of the Job's pods to the observation.
+// readPods adds the state of the Job's pods to the observation. Those of a deleted Job may exist for longer than it.
 func (r *FluxSetupReconciler) readPods(ctx context.Context, reader client.Reader, setup *v1alpha1.FluxSetup, observed *setupObservation) error {
-	pods, err := r.podsOf(ctx, reader, observed.job)
+	job := observed.job
+	if job == nil {
+		job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: jobName(setup), Namespace: setup.Namespace, UID: types.UID(setup.Spec.Launch.JobUID)}}
+	}
+	pods, err := r.podsOf(ctx, reader, job)
 	if err != nil {
 		observed.job = nil
 		return err
@@ -198,8 +216,8 @@ func (r *FluxSetupReconciler) readPods(ctx context.Context, reader client.Reader
 	for i := range pods {
 		observed.ends.note(endOfPod(&pods[i], false), false)
 	}
-	if leader := observed.ends.leader; verdictOf(observed.job) != nil || (leader != nil && leader.ended) {
-		observed.ends.since = r.terminations.ended(client.ObjectKeyFromObject(setup), observed.job.UID, observed.now)
+	if leader := observed.ends.leader; verdictOf(job) != nil || (leader != nil && leader.ended) {
+		observed.ends.since = r.terminations.ended(client.ObjectKeyFromObject(setup), job.UID, observed.now)
 	}
 	return nil
 }

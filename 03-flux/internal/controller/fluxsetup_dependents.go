@@ -31,7 +31,7 @@ func (r *FluxSetupReconciler) maintain(ctx context.Context, setup *v1alpha1.Flux
 		return nil
 	}
 	err := errors.Join(r.ownJob(ctx, setup, job), r.followDeadline(ctx, setup, job), r.ensureConfigMap(ctx, setup, job), r.ensureService(ctx, setup))
-	if !observed.now.Before(startupEnd(setup, job)) && trueCondition(setup.Status.Conditions, v1alpha1.ConditionQuorumReached) == nil {
+	if !observed.now.Before(startupEnd(setup, observed.since)) && trueCondition(setup.Status.Conditions, v1alpha1.ConditionQuorumReached) == nil {
 		err = errors.Join(err, r.findSecret(ctx, job))
 	}
 	return err

@@ -153,7 +153,7 @@ func endOfStartup(setup *v1alpha1.FluxSetup, observed setupObservation, quorumRe
 	case !launched(setup):
 		return endBeforeLaunch(observed), 0
 	}
-	if left := startupEnd(setup, observed.job).Sub(observed.now); left > 0 {
+	if left := startupEnd(setup, observed.since).Sub(observed.now); left > 0 {
 		return nil, left
 	}
 	end := failedWith("", fmt.Sprintf("the quorum was not reached within %d s: ", setup.Spec.StartupTimeoutSeconds))

@@ -162,7 +162,7 @@ func TestQuorumNotReachedInTime(t *testing.T) {
 			return errors.New("the operator crashed")
 		},
 	})
-	b.reconciler = b.newReconciler(failing)
+	b.use(failing)
 	_, err = b.try()
 	b.Expect(err).To(HaveOccurred())
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonImageNotPulled)

@@ -197,16 +197,21 @@ func (r *FluxSetupReconciler) deleteJob(ctx context.Context, job *batchv1.Job) e
 
 // podLeft returns a pod that has the label of the FluxSetup, "" if there is none. It is called when no attempt should
 // have a pod. The owner does not matter, because the garbage collector removes the owner reference of pods that are
-// orphaned. The cache is read first: a pod in it is enough.
+// orphaned; but one of those that has ended stays until a user deletes it, and is not waited for. The cache is read first:
+// a pod in it is enough.
 func (r *FluxSetupReconciler) podLeft(ctx context.Context, setup *v1alpha1.FluxSetup) (string, error) {
 	for _, reader := range []client.Reader{r.Client, r.apiReader} {
 		var pods corev1.PodList
-		err := reader.List(ctx, &pods, client.InNamespace(setup.Namespace), client.MatchingLabels(podSelector(setup)), client.Limit(1))
+		err := reader.List(ctx, &pods, client.InNamespace(setup.Namespace), client.MatchingLabels(podSelector(setup)), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return "", fmt.Errorf("listing Pods of FluxSetup %s: %w", setup.Name, err)
 		}
-		if len(pods.Items) > 0 {
-			return "Pod " + pods.Items[0].Name, nil
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+			if !ended || metav1.GetControllerOf(pod) != nil {
+				return "Pod " + pod.Name, nil
+			}
 		}
 	}
 	return "", nil

@@ -164,7 +164,7 @@ func TestJobBeingDeletedIsLost(t *testing.T) {
 }
 
 // Rank 0 has ended with 0, and the Job is deleted before the Job controller has counted that: the command is not run
-// again.
+// again. The pod exists for longer than the Job.
 func TestSuccessOfRankZeroIsNotLostWithADeletedJob(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(*setupTestEnv){
@@ -172,6 +172,10 @@ func TestSuccessOfRankZeroIsNotLostWithADeletedJob(t *testing.T) {
 			b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		},
 		"kept by a finalizer": (*setupTestEnv).deleteJobWithFinalizer,
+		"deleted while the operator was down": func(b *setupTestEnv) {
+			b.Expect(b.client.Delete(b.ctx, b.job(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			b.forget()
+		},
 	} {
 		for _, exitCode := range []int32{0, 3} {
 			t.Run(fmt.Sprintf("%s with %d", name, exitCode), func(t *testing.T) {

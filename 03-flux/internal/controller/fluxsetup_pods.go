@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -159,19 +158,39 @@ func failureOfPod(rank int, pod *corev1.Pod) *startFailure {
 		return nil
 	case hasEnded(pod):
 		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "it has ended, and the quorum was not reached"}
-	case status == nil || (status.State.Waiting == nil && status.State.Running == nil):
-		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "the kubelet has not started it"}
-	case status.State.Running != nil && rank == 0:
+	}
+	if failure := failureOfContainers(pod); failure != nil {
+		return failure
+	}
+	switch {
+	case status != nil && status.State.Running != nil && rank == 0:
 		// Rank 0 is ready when the quorum is reached: the reason is another rank.
 		return nil
-	case status.State.Running != nil:
+	case status != nil && status.State.Running != nil:
 		return &startFailure{urgency: 4, reason: v1alpha1.ReasonQuorumNotReached, message: "it runs, and is not ready"}
+	case status != nil && status.State.Waiting != nil:
+		return &startFailure{urgency: 2, reason: v1alpha1.ReasonPodNotStarted, message: status.State.Waiting.Reason}
 	}
-	waiting := status.State.Waiting
-	if pullReasons[waiting.Reason] {
-		return &startFailure{urgency: 0, lasting: true, reason: v1alpha1.ReasonImageNotPulled, message: pullMessage(status.Image, waiting.Message)}
+	return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "the kubelet has not started it"}
+}
+
+// failureOfContainers is why the kubelet cannot start a container of a pod; nil if it can. Those that were injected count too:
+// the broker waits for the end, or the start, of init containers.
+func failureOfContainers(pod *corev1.Pod) *startFailure {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		message, pull := waitMessage(&status)
+		waiting, ended := status.State.Waiting, status.LastTerminationState.Terminated
+		switch {
+		case pull:
+			return &startFailure{urgency: 0, lasting: true, reason: v1alpha1.ReasonImageNotPulled, message: message}
+		case message != "" && status.Name != containerName:
+			message = "container " + status.Name + ": " + message
+		case waiting != nil && ended != nil && endReasons[waiting.Reason]:
+			message = endMessage(status.Name, ended)
+		}
+		if message != "" {
+			return &startFailure{urgency: 2, lasting: true, reason: v1alpha1.ReasonPodNotStarted, message: message}
+		}
 	}
-	message := strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
-	lasting := waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing"
-	return &startFailure{urgency: 2, lasting: lasting, reason: v1alpha1.ReasonPodNotStarted, message: message}
+	return nil
 }

@@ -32,6 +32,18 @@ func waits(reason, message string) func(*corev1.Pod) {
 	}
 }
 
+// injected adds an init container, which was injected and is in a state, and for which the broker waits.
+func injected(state, last corev1.ContainerState) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		waits("PodInitializing", "")(pod)
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "mesh", Image: "mesh:1", State: state, LastTerminationState: last}}
+	}
+}
+
+func waitingState(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
 func unschedulable(pod *corev1.Pod) {
 	pod.Status.Conditions = []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available",
@@ -46,6 +58,8 @@ func runs(pod *corev1.Pod) {
 func TestStartFailure(t *testing.T) {
 	t.Parallel()
 	leader, ready := rankPod("0", runs), rankPod("1", makeReady)
+	none := corev1.ContainerState{}
+	crashed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "no route\n"}}
 	for name, test := range map[string]struct {
 		pods []corev1.Pod
 		// reason and message after the time to start has expired, and the reason before.
@@ -58,6 +72,11 @@ func TestStartFailure(t *testing.T) {
 		"unschedulable":                {[]corev1.Pod{leader, rankPod("1", unschedulable)}, v1alpha1.ReasonUnschedulable, "rank 1 (pod bees-1): 0/2 nodes are available", v1alpha1.ReasonUnschedulable},
 		"no configuration":             {[]corev1.Pod{leader, rankPod("1", waits("CreateContainerConfigError", `secret "x" not found`))}, v1alpha1.ReasonPodNotStarted, `rank 1 (pod bees-1): CreateContainerConfigError: secret "x" not found`, v1alpha1.ReasonPodNotStarted},
 		"no container":                 {[]corev1.Pod{leader, rankPod("1", waits("CreateContainerError", "out of handles"))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): CreateContainerError: out of handles", v1alpha1.ReasonPodNotStarted},
+		"a hook fails":                 {[]corev1.Pod{leader, rankPod("1", waits("PreStartHookError", "no"))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): PreStartHookError: no", v1alpha1.ReasonPodNotStarted},
+		"init container, no image":     {[]corev1.Pod{leader, rankPod("1", injected(waitingState("ErrImagePull", "no such host"), none))}, v1alpha1.ReasonImageNotPulled, "rank 1 (pod bees-1): pulling image mesh:1 failed: no such host", v1alpha1.ReasonImageNotPulled},
+		"init container, as root":      {[]corev1.Pod{leader, rankPod("1", injected(waitingState("CreateContainerConfigError", "as root"), none))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): container mesh: CreateContainerConfigError: as root", v1alpha1.ReasonPodNotStarted},
+		"init container keeps ending":  {[]corev1.Pod{leader, rankPod("1", injected(waitingState("CrashLoopBackOff", "back-off 40s"), crashed))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): container mesh ended with exit code 1 (Error): no route", v1alpha1.ReasonPodNotStarted},
+		"init container runs":          {[]corev1.Pod{leader, rankPod("1", injected(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, crashed))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): PodInitializing", ""},
 		"a volume that does not exist": {[]corev1.Pod{leader, rankPod("1", waits("ContainerCreating", ""))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): ContainerCreating", ""},
 		"no report of the kubelet":     {[]corev1.Pod{leader, rankPod("1")}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): the kubelet has not started it", ""},
 		"no pod yet":                   {[]corev1.Pod{leader}, v1alpha1.ReasonPodNotStarted, "rank 1: there is no pod yet", ""},

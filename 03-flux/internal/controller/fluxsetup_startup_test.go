@@ -69,6 +69,7 @@ func TestNothingIsFailedByAStaleCache(t *testing.T) {
 		b.reconcile()
 		b.startPods()
 		b.reconciler = b.newReconciler(staleJobs(b))
+		b.reconcile()
 		b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 		b.clock.Step(startupTimeout)
 		b.reconcile()
@@ -87,6 +88,7 @@ func TestNothingIsFailedByAStaleCache(t *testing.T) {
 				return c.List(ctx, list, opts...)
 			},
 		}))
+		b.reconcile()
 		b.startPods()
 		b.ready(0)
 		b.clock.Step(startupTimeout)
@@ -94,6 +96,32 @@ func TestNothingIsFailedByAStaleCache(t *testing.T) {
 		b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 		b.Expect(attemptEnded(b.setup())).To(BeFalse())
 	})
+}
+
+// The Job has failed, because another pod has or because the deadline was exceeded. The cache does not have the end of rank 0,
+// which is a success.
+func TestVerdictIsNoFailureByAStaleCacheOfPods(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(2))
+	b.running()
+	var then corev1.PodList
+	b.Expect(b.client.List(b.ctx, &then, client.InNamespace(b.namespace))).To(Succeed())
+	b.terminate(1, 1, "")
+	b.terminate(0, 0, "")
+	b.failJob()
+	b.reconciler = b.newReconciler(b.through(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if pods, ok := list.(*corev1.PodList); ok {
+				then.DeepCopyInto(pods)
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}))
+	b.reconcile()
+	b.clock.Step(terminationTimeout)
+	b.reconcile()
+	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 }
 
 // The replica that launched the attempt had a clock that is an hour ahead of ours: the time to start is not longer.
@@ -112,6 +140,23 @@ func TestStartupTimeoutWithAClockThatIsBehind(t *testing.T) {
 		b.Expect(result.RequeueAfter).To(BeElementOf(readinessPace, startupTimeout, startupTimeout-readinessPace))
 		b.clock.Step(readinessPace)
 	}
+	b.clock.Step(startupTimeout)
+	b.reconcile()
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodNotStarted)
+}
+
+// Our clock is an hour ahead of that of the replica that launched the attempt: the time to start is not shorter.
+func TestStartupTimeoutWithAClockThatIsAhead(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.reconcile()
+	b.startPods()
+	b.forget()
+	b.clock.Step(time.Hour)
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(attemptEnded(b.setup())).To(BeFalse())
+	b.Expect(result.RequeueAfter).To(Equal(startupTimeout))
 	b.clock.Step(startupTimeout)
 	b.reconcile()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonPodNotStarted)

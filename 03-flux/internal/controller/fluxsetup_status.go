@@ -18,6 +18,8 @@ import (
 // setupObservation is what one reconciliation of a FluxSetup observed. The status is computed from it alone.
 type setupObservation struct {
 	now time.Time
+	// since is when we first read that the attempt was launched, or its Job started; zero if neither was.
+	since time.Time
 	// notOwned: no Flux owns the FluxSetup.
 	notOwned bool
 	// cleared: it is suspended, and no dependents are left.
@@ -150,7 +152,7 @@ func configuredCondition(setup *v1alpha1.FluxSetup, observed setupObservation) m
 		configured.Reason, configured.Message = v1alpha1.ReasonStarting, "the Job is not started yet"
 	default:
 		configured.Status = metav1.ConditionTrue
-		configured.Reason, configured.Message = v1alpha1.ReasonConfigured, "the Job was started, with all that it needs"
+		configured.Reason, configured.Message = v1alpha1.ReasonConfigured, "the Job was started"
 	}
 	return configured
 }
@@ -187,9 +189,9 @@ func quorumCondition(setup *v1alpha1.FluxSetup, observed setupObservation, end *
 	return condition
 }
 
-// failing reports whether this observation makes the attempt Failed although its Job has not ended.
+// failing reports whether this observation makes the attempt Failed.
 func failing(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
-	if attemptEnded(setup) || verdictOf(observed.job) != nil {
+	if attemptEnded(setup) {
 		return false
 	}
 	end, _ := endOfAttempt(setup, observed, workBegan(setup, observed))

@@ -103,6 +103,9 @@ func (b *setupTestEnv) reconcile() *v1alpha1.FluxSetup {
 	return b.setup()
 }
 
+// use replaces the client of the operator, which keeps what it remembers.
+func (b *setupTestEnv) use(c client.Client) { b.reconciler.Client = holdingClient{c} }
+
 // forget simulates a restart of the operator.
 func (b *setupTestEnv) forget() { b.reconciler = b.newReconciler(b.client) }
 

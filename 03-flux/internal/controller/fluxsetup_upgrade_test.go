@@ -109,7 +109,28 @@ func TestJobOfAnOlderOperatorSucceeds(t *testing.T) {
 	b.Expect(b.jobs()).To(BeEmpty())
 }
 
-// A user deletes or suspends the Job of an older version.
+// A user suspends the Job of an older version while the operator is upgraded. If the Job were resumed, it would run the
+// command again.
+func TestJobOfAnOlderOperatorIsSuspended(t *testing.T) {
+	t.Parallel()
+	for name, recorded := range map[string]bool{"recorded": true, "not recorded yet": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newSetupTestEnv(t, fluxOf(1))
+			old := b.launchOfOlderOperator(recorded)
+			old.Spec.Suspend = new(true)
+			b.Expect(b.client.Update(b.ctx, old)).To(Succeed())
+			_, err := b.try()
+			b.Expect(err).NotTo(HaveOccurred())
+			b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobChanged)
+			b.Expect(b.jobs()).To(HaveLen(1))
+			b.Expect(b.job().UID).To(Equal(old.UID))
+			b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
+		})
+	}
+}
+
+// A user deletes the Job of an older version.
 func TestJobOfAnOlderOperatorIsLost(t *testing.T) {
 	t.Parallel()
 	b := newSetupTestEnv(t, fluxOf(1))

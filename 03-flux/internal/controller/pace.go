@@ -23,10 +23,10 @@ type pace struct {
 	clocks map[types.NamespacedName]lag
 }
 
-// lag is the latest time that an object has recorded, and how far our clock was behind it when that was first read.
+// lag is the latest time that an object has recorded, when that was first read, and how far our clock was behind it then.
 type lag struct {
-	latest time.Time
-	behind time.Duration
+	latest, read time.Time
+	behind       time.Duration
 }
 
 // now is the time for an object, by our clock and by a time that it has recorded: when its attempt was launched, or its Job
@@ -38,7 +38,8 @@ func (p *pace) now(object types.NamespacedName, ours, recorded time.Time) time.T
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clock := p.clocks[object]
-	if recorded.After(clock.latest) {
+	later := recorded.After(clock.latest)
+	if later {
 		clock.latest = recorded
 	}
 	if ahead := clock.latest.Sub(ours); ahead > 0 {
@@ -46,11 +47,23 @@ func (p *pace) now(object types.NamespacedName, ours, recorded time.Time) time.T
 	} else {
 		clock.behind = 0
 	}
+	now := ours.Add(clock.behind)
+	if later {
+		clock.read = now
+	}
 	if p.clocks == nil {
 		p.clocks = map[types.NamespacedName]lag{}
 	}
 	p.clocks[object] = clock
-	return ours.Add(clock.behind)
+	return now
+}
+
+// since is when we first read the latest time that an object has recorded; zero if it has recorded none. Where that lies in
+// the past, the clock of the replica that recorded it may be behind ours: what is waited for after it is counted from here.
+func (p *pace) since(object types.NamespacedName) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clocks[object].read
 }
 
 // wait is how long a write for readiness alone has to wait: 0 if it may be done now. What else changes in a

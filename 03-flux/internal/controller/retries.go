@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -10,6 +12,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
 // retries remembers, for each object whose dependents could not be written, when the next try is due. The rate limiter of
@@ -23,6 +27,8 @@ type retries struct {
 
 	mu     sync.Mutex
 	failed map[reconcile.Request]failedTry
+	// stale is since when each try is stale.
+	stale map[reconcile.Request]time.Time
 }
 
 // failedTry is the last try for one generation of an object.
@@ -34,7 +40,7 @@ type failedTry struct {
 }
 
 func newRetries(limiter workqueue.TypedRateLimiter[reconcile.Request], retried func(error) error) *retries {
-	return &retries{limiter: limiter, retried: retried, failed: map[reconcile.Request]failedTry{}}
+	return &retries{limiter: limiter, retried: retried, failed: map[reconcile.Request]failedTry{}, stale: map[reconcile.Request]time.Time{}}
 }
 
 // try calls act, which may write what the object needs. If the last try for the present spec failed, and the next one is not
@@ -79,12 +85,43 @@ func (r *retries) note(req reconcile.Request, object client.Object, now time.Tim
 	r.failed[req] = failedTry{uid: object.GetUID(), generation: object.GetGeneration(), due: now.Add(r.limiter.When(req)), err: err}
 }
 
+// stalePatience is for how long each try for an object may be stale until that is reported. The cache catches up within
+// moments. What does not pass is for instance a Conflict that the API server, or what it asks, returns to each request.
+const stalePatience = 30 * time.Second
+
+// outlast returns err. If that is stale, and each one before it was for stalePatience, it is an error that is reported.
+func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, lasts := r.stale[req]
+	switch {
+	case !isStale(err):
+		delete(r.stale, req)
+		return err
+	case !lasts:
+		r.stale[req] = now
+		return err
+	case now.Sub(since) < stalePatience:
+		return err
+	}
+	var all []error
+	for _, one := range split(err) {
+		if isStale(one) {
+			message := fmt.Sprintf("each try for more than %v: %s", stalePatience, normalizeMessage(one.Error()))
+			one = &rejectedError{reason: v1alpha1.ReasonAPIError, message: message, cause: one}
+		}
+		all = append(all, one)
+	}
+	return errors.Join(all...)
+}
+
 // forget makes the next try due: the last one succeeded, what was in its way may be gone, or the object is.
 func (r *retries) forget(req reconcile.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.limiter.Forget(req)
 	delete(r.failed, req)
+	delete(r.stale, req)
 }
 
 // hold is in the context of what may not write. It says how a write fails, and whether one was about to happen.

@@ -31,6 +31,31 @@ func (f *goopTestEnv) failing(fail func() error) {
 	})
 }
 
+// A Conflict means that the cache is stale. The status is not computed from it, unless the Conflict lasts.
+func TestConflictThatLastsIsReported(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.failing(func() error {
+		return apierrors.NewConflict(appsv1.Resource("daemonsets"), "job-0", errors.New("the object has been modified"))
+	})
+	f.Expect(f.client.Create(f.ctx, &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace}, Spec: f.spec()})).To(Succeed())
+	f.Eventually(func() bool {
+		_, err := f.reconcile()
+		return isStale(err)
+	}).Should(BeTrue())
+	f.expect(v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonWorking)
+
+	f.clock.Step(stalePatience)
+	for range 2 {
+		_, err := f.reconcile()
+		f.Expect(err).To(HaveOccurred(), "it is retried")
+		f.Expect(f.expectNotRunning(v1alpha1.ReasonAPIError).Message).To(ContainSubstring("the object has been modified"))
+	}
+	f.use()
+	f.settle()
+	f.runs("a/0")
+}
+
 // An admission webhook with failurePolicy Fail is down. The status reports that for the current generation, once and not
 // for each retry, and so does one Event. This also holds while the Goop is being deleted.
 func TestTransientErrorIsReportedOnce(t *testing.T) {

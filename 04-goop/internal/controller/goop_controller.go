@@ -136,7 +136,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 			return err
 		})
 	}
-	if (changed && err == nil) || isStale(err) {
+	if err = r.retries.outlast(req, observed.now, err); (changed && err == nil) || isStale(err) {
 		return ctrl.Result{}, err
 	}
 	if errors.Is(err, errNamespaceTerminating) {

@@ -1,8 +1,11 @@
 package controller
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -63,4 +66,34 @@ func pullMessage(image, message string) string {
 		return "pulling image " + image + " failed"
 	}
 	return "pulling image " + image + " failed: " + message
+}
+
+// endReasons are the waiting reasons of a container that has ended, maybe before it ran. The kubelet alternates between them,
+// and one has a growing time in its message: the last end of the container says why.
+var endReasons = map[string]bool{
+	"CrashLoopBackOff":   true,
+	"PostStartHookError": true,
+	"RunContainerError":  true,
+}
+
+// waitMessage is what the kubelet says of a container that it cannot start; "" if the container does not wait, is about to be
+// created, or says why in its last end. pull: it has no image. The kubelet has many reasons for what fails, and a later version
+// has more (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go). So those are listed with which nothing failed.
+func waitMessage(status *corev1.ContainerStatus) (message string, pull bool) {
+	waiting := status.State.Waiting
+	switch {
+	case waiting == nil, endReasons[waiting.Reason] && status.LastTerminationState.Terminated != nil:
+		return "", false
+	case pullReasons[waiting.Reason]:
+		return pullMessage(status.Image, waiting.Message), true
+	case waiting.Reason == "" || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing":
+		return "", false
+	}
+	return strings.TrimSuffix(waiting.Reason+": "+strings.TrimSpace(waiting.Message), ": "), false
+}
+
+// endMessage is what the kubelet says of the end of a container.
+func endMessage(container string, ended *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("container %s ended with exit code %d (%s): %s", container, ended.ExitCode, ended.Reason, strings.TrimSpace(ended.Message))
+	return strings.TrimSuffix(text, ": ")
 }

@@ -282,23 +282,19 @@ func startFailureOf(pod *corev1.Pod) *startFailure {
 // read fills in the reason why a container does not start, and reports whether there is one.
 func (f *startFailure) read(name string, status *corev1.ContainerStatus) bool {
 	ended := status.State.Terminated
-	if waiting := status.State.Waiting; waiting != nil {
-		switch {
-		case pullReasons[waiting.Reason]:
-			f.urgency, f.reason = 0, v1alpha1.ReasonImageNotPulled
-			f.message = pullMessage(status.Image, waiting.Message)
-			return true
-		case waiting.Reason == "CrashLoopBackOff":
-			// Its message contains a growing back-off time. The last termination has the actual reason, and does not change.
-			ended = status.LastTerminationState.Terminated
-		case waiting.Reason != "" && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
-			f.message = strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
-			return true
-		}
+	if waiting := status.State.Waiting; waiting != nil && endReasons[waiting.Reason] {
+		ended = status.LastTerminationState.Terminated
 	}
-	if ended == nil || ended.ExitCode == 0 {
+	message, pull := waitMessage(status)
+	switch {
+	case pull:
+		f.urgency, f.reason, f.message = 0, v1alpha1.ReasonImageNotPulled, message
+	case message != "":
+		f.message = message
+	case ended == nil || ended.ExitCode == 0:
 		return false
+	default:
+		f.message = endMessage(name, ended)
 	}
-	f.message = strings.TrimSuffix(fmt.Sprintf("container %s ended with exit code %d (%s): %s", name, ended.ExitCode, ended.Reason, strings.TrimSpace(ended.Message)), ": ")
 	return true
 }

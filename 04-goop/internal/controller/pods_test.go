@@ -128,6 +128,7 @@ func TestStartFailures(t *testing.T) {
 		"configuration":    {isWaiting("CreateContainerConfigError", `secret "x" not found`), corev1.ContainerState{}, `a (pod job-3-xyz): CreateContainerConfigError: secret "x" not found`},
 		"start":            {hasFailed(128, "StartError", "exec: no"), corev1.ContainerState{}, "a (pod job-3-xyz): container work ended with exit code 128 (StartError): exec: no"},
 		"back-off":         {isWaiting("CrashLoopBackOff", "back-off 40s restarting"), hasFailed(128, "StartError", "exec: no"), "a (pod job-3-xyz): container work ended with exit code 128 (StartError): exec: no"},
+		"start, again":     {isWaiting("RunContainerError", "exec: no"), hasFailed(128, "StartError", "exec: no"), "a (pod job-3-xyz): container work ended with exit code 128 (StartError): exec: no"},
 		"none":             {isWaiting("PodInitializing", ""), corev1.ContainerState{}, ""},
 		"running":          {isRunning, corev1.ContainerState{}, ""},
 	} {
