@@ -148,12 +148,13 @@ func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation)
 }
 
 // recordEnd records for a Goop with a cleanupCmd that the work has ended: all nodes where work has begun are recorded,
-// and no more work begins. DaemonSets that disappear after that do not count as lost. If the API server rejects the
-// record, the cleanup continues without it.
+// and no more work begins. DaemonSets that disappear after that do not count as lost. If they have disappeared before,
+// and nothing says where work had begun, that stays in the record. If the API server rejects the record, the cleanup
+// continues without it.
 func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (bool, error) {
 	goop := observed.goop
 	over := goop.Ended() || !goop.DeletionTimestamp.IsZero()
-	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || isDamaged(observed) {
+	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || isDamaged(observed) || isUntraceable(observed) {
 		return false, nil
 	}
 	err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Suspend() })

@@ -170,10 +170,16 @@ func lostRounds(observed *observation) (gone, going bool) {
 	}
 	for _, round := range observed.plan {
 		// A round after the last existing one may never have been created.
-		created := going || len(observed.rounds) == 0 || round.Number < len(observed.rounds)
+		created := going || round.Number < len(observed.rounds)
 		gone = gone || (observed.rounds[round.Number] == nil && created)
 	}
-	return gone, going
+	return gone || len(observed.rounds) == 0, going
+}
+
+// isUntraceable reports whether work may have begun, and neither the record nor anything else says where.
+func isUntraceable(observed *observation) bool {
+	gone, _ := lostRounds(observed)
+	return gone && len(observed.record.Begun) == 0
 }
 
 // isDamaged reports whether parts of the record are lost or cannot be read.
