@@ -170,3 +170,39 @@ func TestHostAccessOfAllRoundsEndsAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A user removes entries of the record, or all of them. It is not taken for a new one: the deadline does not begin anew, and
+// what has finished does not run again.
+func TestRecordThatLacksEntriesCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ finished, left string }{
+		"its start":              {"", ""},
+		"all":                    {"a/0", ""},
+		"a result":               {"a/0", "s 2026-01-01T00:00:00Z\n"},
+		"a result, and its node": {"a/0", "s 2026-01-01T00:00:00Z\nb no-node\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newGoopTestEnv(t, "a", "b")
+			f.create(cleanup, deadline(3600))
+			f.runs("a/0", "b/0")
+			if test.finished != "" {
+				f.ends(0, "", test.finished)
+			}
+			start := f.goop().Status.StartTime
+			undo := f.edit(test.left)
+			f.clock.Step(time.Minute)
+			f.settle()
+			f.expectRunning(v1alpha1.ReasonRecordUnreadable)
+			f.Expect(f.shards()[0].Data).To(HaveKeyWithValue(record.Key, test.left), "it is left unchanged")
+			undo()
+			f.settle()
+			f.expectRunning(v1alpha1.ReasonWorking)
+			f.Expect(f.goop().Status.StartTime).To(Equal(start))
+			f.edit(test.left)
+			f.delete()
+			f.Expect(f.places()).To(Equal([]string{"a/cleanup", "b/cleanup"}))
+			f.Expect(f.pods).To(And(HaveKeyWithValue("a/0", 1), HaveKeyWithValue("b/0", 1)))
+		})
+	}
+}

@@ -51,6 +51,28 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 		observed.shards[number] = shard
 	}
 	addUnknownShards(observed)
+	if readRecord(observed); !lacksEntries(observed) {
+		return nil
+	}
+	// The cache of ConfigMaps may be behind that of Goops.
+	for number, shard := range observed.shards {
+		live, err := r.shardPastTheCache(ctx, goop, number)
+		if err != nil {
+			return err
+		}
+		if isShard(live, string(shard.UID)) {
+			observed.shards[number] = live
+		}
+	}
+	if readRecord(observed); lacksEntries(observed) {
+		observed.unreadable = "it lacks the start of the work, or results that the status counts"
+	}
+	return nil
+}
+
+// readRecord reads the shards, or what can be read of them.
+func readRecord(observed *observation) {
+	var err error
 	observed.record, err = record.Read(texts(observed))
 	switch {
 	case len(observed.shards) < len(observed.uids):
@@ -60,7 +82,17 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 	case err != nil:
 		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), err.Error()
 	}
-	return nil
+}
+
+// lacksEntries reports whether a record that can be read has less than the status, which is computed from it: a user has
+// removed entries.
+func lacksEntries(observed *observation) bool {
+	status, first := &observed.goop.Status, observed.shards[0]
+	if first == nil || isDamaged(observed) || len(observed.shards) < len(observed.uids) {
+		return false
+	}
+	return observed.record.Succeeded+observed.record.Failed < status.Succeeded+status.Failed ||
+		(status.StartTime != nil && first.Data[record.Key] == "")
 }
 
 // addUnknownShards adds shards whose uids are not in the status, if an earlier version of the operator created them. In
