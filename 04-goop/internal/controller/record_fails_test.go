@@ -206,3 +206,53 @@ func TestRecordThatLacksEntriesCannotBeRead(t *testing.T) {
 		})
 	}
 }
+
+// withRecord replaces the reconciler by one whose cache has these ConfigMaps of the record.
+func (f *goopTestEnv) withRecord(shards []corev1.ConfigMap) {
+	f.use()
+	f.reconciler.Client = interceptor.NewClient(f.watching(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if configMaps, ok := list.(*corev1.ConfigMapList); ok {
+				configMaps.Items = shards
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+}
+
+// A leader crashes after it has recorded a result and taken the DaemonSet from the node, before or after it has written the
+// status. The cache of its successor has the DaemonSet and not the result. The work does not run again, and the record
+// counts as readable.
+func TestRecordedWorkDoesNotRunAgainBehindTheCache(t *testing.T) {
+	t.Parallel()
+	for name, inStatus := range map[string]int32{"before the status": 0, "after the status": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newGoopTestEnv(t, "a", "b")
+			f.create()
+			old := f.shards()
+			f.ends(0, "", "a/0")
+			f.Expect(f.client.Delete(f.ctx, f.pod("a/0"))).To(Succeed())
+			f.reconciles(3)
+			f.settle()
+			f.Expect(f.places()).To(Equal([]string{"b/0"}))
+			goop := f.goop()
+			goop.Status.Succeeded = inStatus
+			f.Expect(f.client.Status().Update(f.ctx, goop)).To(Succeed())
+			f.withRecord(old)
+			for range 4 {
+				f.attempts(1)
+				f.simulateDaemonSets()
+				f.clock.Step(2 * writePace)
+			}
+			f.Expect(f.pods).To(HaveKeyWithValue("a/0", 1))
+			f.expectRunning(v1alpha1.ReasonWorking)
+			f.use()
+			f.settle()
+			f.ends(0, "", "b/0")
+			f.expect(v1alpha1.ConditionComplete, "True", v1alpha1.ReasonSucceeded)
+			f.expectCounts(2, 0, 2, 0)
+		})
+	}
+}

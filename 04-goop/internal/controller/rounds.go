@@ -59,6 +59,9 @@ func (r *GoopReconciler) beginRounds(ctx context.Context, observed *observation,
 	if err := r.confirm(ctx, observed.goop); err != nil {
 		return false, err
 	}
+	if err := r.confirmRecord(ctx, observed); err != nil {
+		return false, err
+	}
 	return firstChange(append(gain, missing...), func(round plan.Round) (bool, error) {
 		if observed.rounds[round.Number] != nil {
 			return r.placeRound(ctx, observed, round)

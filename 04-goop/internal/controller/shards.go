@@ -147,22 +147,6 @@ func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName
 	return found, nil
 }
 
-// shardPastTheCache reads a shard from the API server, because the cache does not have it: a user may have removed its
-// label and its owner, or the cache may be stale. It returns nil if there is none. It uses list, because the operator has
-// no permission to get ConfigMaps.
-func (r *GoopReconciler) shardPastTheCache(ctx context.Context, goop *v1alpha1.Goop, number int) (*corev1.ConfigMap, error) {
-	name := shardName(goop.Name, number)
-	var list corev1.ConfigMapList
-	err := r.apiReader.List(ctx, &list, client.InNamespace(goop.Namespace), client.MatchingFields{metav1.ObjectNameField: name})
-	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)
-	}
-	if len(list.Items) == 0 {
-		return nil, nil
-	}
-	return &list.Items[0], nil
-}
-
 // texts returns the texts of the shards. A shard without a text is left out: it is not the same as a shard with an empty
 // text, and nothing may be added to it.
 func texts(observed *observation) map[int]string {
