@@ -155,14 +155,22 @@ func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *a
 	if err := r.checkHostAccess(goop, round); err != nil {
 		return false, err
 	}
+	key, change := client.ObjectKeyFromObject(goop), fmt.Sprint(live.UID, live.ResourceVersion, round, labels)
+	if r.pace.isVoid(key, live.Name, change) {
+		return false, nil
+	}
 	stored, err := patchDependent(ctx, r.Client, fieldOwner, live, labels, map[string]any{
 		"updateStrategy": map[string]any{"type": appsv1.OnDeleteDaemonSetStrategyType, "rollingUpdate": nil},
 		"template": map[string]any{"spec": map[string]any{"affinity": map[string]any{
 			"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": nodeSelectorOf(round)},
 		}}},
 	})
-	if err != nil || stored.ResourceVersion == live.ResourceVersion {
+	if err != nil {
 		return false, err
+	}
+	if stored.ResourceVersion == live.ResourceVersion {
+		r.pace.voids(key, live.Name, change)
+		return false, nil
 	}
 	// A change that an admission policy makes on every write is not drift. It becomes an error only if the result differs
 	// each time.
