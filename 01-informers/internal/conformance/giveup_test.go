@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -75,5 +76,26 @@ func TestDeploymentOfAFooThatIsReadyAgainIsCreatedAgain(t *testing.T) {
 		e.expect(f, metav1.ConditionTrue, v1alpha1.ReasonAvailable)
 		e.delete(e.deployment("web-server"))
 		e.expectAvailable(f, 1)
+	})
+}
+
+// For some time the operator lacks the permission, as in an upgrade that replaces its role. That exhausts no retries.
+func TestFooIsNotStalledForAPermission(t *testing.T) {
+	t.Parallel()
+	forEach(t, func(e *operatorEnv) {
+		o := &outage{err: func(int64) error {
+			return apierrors.NewForbidden(appsv1.Resource("deployments"), "web-server",
+				errors.New(`User "operator" cannot patch resource "deployments" in API group "apps" in the namespace "default"`))
+		}}
+		e.startWith(o.wrap, fewRetries)
+		f := e.createReady("web", "web-server")
+		o.lasts.Store(true)
+		e.scale(4)
+		ready := e.expect(f, metav1.ConditionFalse, v1alpha1.ReasonAPIError)
+		e.Expect(ready.Message).To(ContainSubstring("cannot patch"))
+		e.Eventually(o.failed.Load).WithTimeout(e.Soon).Should(BeNumerically(">", 6), "more than there are retries")
+		o.lasts.Store(false)
+		e.expectAvailable(f, 1)
+		e.Expect(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
 	})
 }

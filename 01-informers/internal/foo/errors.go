@@ -19,7 +19,8 @@ import (
 //  1. rejected (*Failure): the API server rejects the Deployment, or an object that the Foo does not own has its name. The
 //     same request fails until the spec or the cluster changes.
 //  2. stale (ErrStale): what was read is older than what the API server has. The next reconciliation reads again.
-//  3. transient: everything else, for instance a time-out, no connection, or an admission webhook that is down.
+//  3. transient: everything else, for instance a time-out, no connection, an admission webhook that is down, or a permission
+//     that the operator lacks.
 //
 // Rejected and transient errors are reported in the status. A stale one is not: the status would be computed from what is
 // known to be out of date.
@@ -80,10 +81,16 @@ func Classify(action string, err error) error {
 // own choice.
 var denial = regexp.MustCompile(`admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request`)
 
+// noPermission is how the API server says that the user of a request lacks a permission: for the request
+// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go), or for its owner reference
+// (k8s.io/kubernetes/plugin/pkg/admission/gc). That says nothing about the Foo. At the end of an upgrade, for instance, the
+// operator has the permission.
+var noPermission = regexp.MustCompile(`User "[^"]*" cannot [a-z]+ |cannot set (an ownerRef|blockOwnerDeletion) `)
+
 // isRejection reports whether the API server, or what it asks, has judged a request: the same one gets the same response.
 func isRejection(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || isDenied(err)
+	forbidden := apierrors.IsForbidden(err) && !noPermission.MatchString(err.Error())
+	return forbidden || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || isDenied(err)
 }
 
 func isDenied(err error) bool {

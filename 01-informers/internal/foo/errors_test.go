@@ -46,6 +46,16 @@ func deniedByPolicy(code int32, reason metav1.StatusReason) *apierrors.StatusErr
 	return err
 }
 
+// forbiddenToPatch is the API server's response to a user without the permission.
+func forbiddenToPatch() *apierrors.StatusError {
+	return apierrors.NewForbidden(deployments, "web", errors.New(`User "system:serviceaccount:a:b" cannot patch resource "deployments" in API group "apps" in the namespace "c"`))
+}
+
+// forbiddenToOwn is its response to a user without the permission for the finalizers of the owner.
+func forbiddenToOwn() *apierrors.StatusError {
+	return apierrors.NewForbidden(deployments, "web", errors.New("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>"))
+}
+
 // without is a response with a code and no reason.
 func without(code int32) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: "no"}}
@@ -78,6 +88,9 @@ func TestClassify(t *testing.T) {
 		"403 without a reason":     {without(http.StatusForbidden), true, false},
 		"413 without a reason":     {without(http.StatusRequestEntityTooLarge), true, false},
 		"422 without a reason":     {without(http.StatusUnprocessableEntity), true, false},
+		"no permission":            {forbiddenToPatch(), false, false},
+		"no permission for owners": {forbiddenToOwn(), false, false},
+		"no permission, denied":    {deniedByPolicy(http.StatusForbidden, metav1.StatusReasonForbidden), true, false},
 		"a terminating namespace":  {terminating(), false, false},
 		"Conflict":                 {apierrors.NewConflict(deployments, "web", errors.New("changed")), false, true},
 		"TooManyRequests":          {apierrors.NewTooManyRequests("busy", 1), false, false},

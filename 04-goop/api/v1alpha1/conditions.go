@@ -11,10 +11,10 @@ const (
 	// ConditionSuspended is True when spec.suspend is set, no unfinished worker exists, and none is created any more.
 	ConditionSuspended = "Suspended"
 
-	// ConditionComplete is True when every worker has exited with 0. It is terminal: no worker runs after it.
+	// ConditionComplete is True when every worker has exited with 0. It is terminal: the operator starts no worker after it.
 	ConditionComplete = "Complete"
 
-	// ConditionFailed is True when the Goop has ended in any other way. It is terminal: no worker runs after it.
+	// ConditionFailed is True when the Goop has ended in any other way. It is terminal: the operator starts no worker after it.
 	ConditionFailed = "Failed"
 )
 
@@ -79,7 +79,7 @@ const (
 	ReasonRecordUnreadable = "RecordUnreadable"
 
 	// ReasonRecordLost means that a ConfigMap of the record was deleted: it is not known which workers have finished, and none
-	// of them runs again.
+	// of them is started again.
 	ReasonRecordLost = "RecordLost"
 
 	// ReasonApplyFailed means that the API server rejected an object for any other reason; the message is the API
@@ -106,7 +106,8 @@ const (
 	ReasonCleanupIncomplete = "CleanupIncomplete"
 )
 
-// Ended reports whether the Goop is Complete or Failed. Both are terminal: no worker runs again.
+// Ended reports whether the Goop is Complete or Failed. Both are terminal: the operator starts no worker again. If the pod of
+// a finished worker is evicted, the DaemonSet controller may replace it before the operator prevents that.
 func (g *Goop) Ended() bool {
 	return apimeta.IsStatusConditionTrue(g.Status.Conditions, ConditionComplete) ||
 		apimeta.IsStatusConditionTrue(g.Status.Conditions, ConditionFailed)

@@ -168,7 +168,7 @@ type GoopSpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
-	// suspend specifies whether the Goop should be suspended. Setting it terminates the workers that have not finished; unsetting it starts those workers again. Finished workers do not run again.
+	// suspend specifies whether the Goop should be suspended. Setting it terminates the workers that have not finished; unsetting it starts those workers again. The operator does not start finished workers again: their commands run again only if their pods are deleted or evicted, and the DaemonSet controller replaces them first.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Labels of the pods of a Goop's workers, in addition to the recommended labels app.kubernetes.io/….
+// Labels of the pods of a Goop's workers and of their DaemonSets, in addition to the recommended labels app.kubernetes.io/….
 const (
 	// LabelGoop is the name of the Goop, on everything that is created for it.
 	LabelGoop = "goop.example.com/goop"
@@ -13,6 +13,10 @@ const (
 
 	// LabelRole says what a pod is for: RoleWork or RoleCleanup.
 	LabelRole = "goop.example.com/role"
+
+	// LabelUnrecorded is on a DaemonSet that was taken from nodes although the record could not be written. Its value is
+	// the start of the work in the record.
+	LabelUnrecorded = "goop.example.com/unrecorded"
 
 	// RoleWork is the work, spec.cmd.
 	RoleWork = "work"

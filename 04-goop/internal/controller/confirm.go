@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,4 +54,35 @@ func (r *GoopReconciler) confirmPods(ctx context.Context, observed *observation)
 		}
 	}
 	return nil
+}
+
+// confirmRecord checks that the cache has the newest state of the record. Otherwise work could begin again whose end another
+// replica has recorded: the cache may have the DaemonSet that this replica took from the node, and not the entry.
+func (r *GoopReconciler) confirmRecord(ctx context.Context, observed *observation) error {
+	for number, shard := range observed.shards {
+		live, err := r.shardPastTheCache(ctx, observed.goop, number)
+		if err != nil {
+			return err
+		}
+		if live == nil || live.UID != shard.UID || live.ResourceVersion != shard.ResourceVersion {
+			return errStale
+		}
+	}
+	return nil
+}
+
+// shardPastTheCache reads a shard from the API server, because the cache does not have it: a user may have removed its
+// label and its owner, or the cache may be stale. It returns nil if there is none. It uses list, because the operator has
+// no permission to get ConfigMaps.
+func (r *GoopReconciler) shardPastTheCache(ctx context.Context, goop *v1alpha1.Goop, number int) (*corev1.ConfigMap, error) {
+	name := shardName(goop.Name, number)
+	var list corev1.ConfigMapList
+	err := r.apiReader.List(ctx, &list, client.InNamespace(goop.Namespace), client.MatchingFields{metav1.ObjectNameField: name})
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	return &list.Items[0], nil
 }

@@ -103,7 +103,8 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	}
 }
 
-// An admission policy adds a term to the affinity on every write. The operator cannot change that, and continues.
+// An admission policy adds a term to the affinity on every write. The operator cannot change that, and continues. It tries
+// once.
 func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a", "b")
@@ -118,6 +119,7 @@ func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
 			terms[i].MatchExpressions = []corev1.NodeSelectorRequirement{other}
 		}
 	}
+	patches := 0
 	f.use()
 	f.reconciler.Client = interceptor.NewClient(f.watching(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -129,6 +131,7 @@ func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
 		// The result of the policy is the same as before.
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if _, ok := obj.(*appsv1.DaemonSet); ok {
+				patches++
 				return nil
 			}
 			return c.Patch(ctx, obj, patch, opts...)
@@ -142,6 +145,7 @@ func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
 	result, err := f.reconcile()
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(result.RequeueAfter).To(BeNumerically(">", 0), "the deadline")
+	f.Expect(patches).To(Equal(2), "one for each round")
 }
 
 // A leader is paused before it deletes a DaemonSet, and the DaemonSet gets another owner meanwhile. It is not deleted.

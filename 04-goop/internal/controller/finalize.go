@@ -160,7 +160,7 @@ func (r *GoopReconciler) ensureCleanup(ctx context.Context, observed *observatio
 // conclude writes the outcome of the cleanup to the status, and sends the Event. It comes before any release, because the
 // outcome is computed from objects that are deleted after it.
 func (r *GoopReconciler) conclude(ctx context.Context, observed *observation) error {
-	observed.unsure = anyNotBegun(observed, mayHaveBegun(observed))
+	observed.unsure = anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
 	return r.reportStatus(ctx, observed, concludedStatus(observed))
 }
 

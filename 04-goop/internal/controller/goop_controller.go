@@ -125,15 +125,13 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	defer stop()
 	if err == nil {
 		err = r.retries.try(acting, req, &goop, observed.now, func(ctx context.Context) (err error) {
-			if err := r.releaseEarlier(ctx, observed); err != nil {
-				return err
-			}
+			earlierErr := r.releaseEarlier(ctx, observed)
 			if goop.DeletionTimestamp.IsZero() {
 				changed, err = r.ensureDependents(ctx, observed)
 			} else {
 				changed, err = r.finalize(ctx, observed)
 			}
-			return err
+			return errors.Join(earlierErr, err)
 		})
 	}
 	if err = r.retries.outlast(req, observed.now, err); (changed && err == nil) || isStale(err) {
@@ -193,37 +191,31 @@ func (r *GoopReconciler) deleteAll(ctx context.Context, observed *observation) e
 	return nil
 }
 
-// ensureDependents takes one step after another until one has changed something or has failed, because each step depends
-// on the steps before it. Two errors are kept until the end, so that work can be ended in spite of them: finalizerErr, if
-// the finalizer cannot be added, and recordErr, if the API server rejects the record of a Goop that is being suspended.
+// ensureDependents takes one step after another until one has changed something, because each step depends on the steps
+// before it. The errors of steps 1 and 2 are kept until the end: no work begins in spite of them, but work ends.
 func (r *GoopReconciler) ensureDependents(ctx context.Context, observed *observation) (bool, error) {
-	// 1. Work with host access that is no longer permitted ends.
-	if changed, err := r.endHostAccess(ctx, observed); changed || err != nil {
-		return changed, err
-	}
-	// 2. A Goop with a cleanupCmd gets its finalizer before any work begins. If that fails and work has begun already (there
-	// is a record), steps 3 to 5 continue, but begin no more work.
+	// 1. A Goop with a cleanupCmd gets its finalizer before there is anything else.
 	changed, finalizerErr := r.ensureFinalizer(ctx, observed)
-	if changed || isStale(finalizerErr) || (finalizerErr != nil && len(observed.uids) == 0) {
+	if changed || isStale(finalizerErr) || (finalizerErr != nil && len(observed.uids)+len(observed.rounds) == 0) {
 		return changed, finalizerErr
 	}
-	// 3. The results of workers are recorded.
-	changed, recordErr, err := r.recordAll(ctx, observed)
-	if changed || err != nil {
-		return changed, err
+	// 2. The results of workers are recorded, and the end of the work is written to the status.
+	done, recordErr := r.recordAll(ctx, observed)
+	if done {
+		return true, recordErr
 	}
-	// 4. When the TTL has expired, the dependents are deleted.
+	// 3. When the TTL has expired, the dependents are deleted.
 	if changed, err := r.deleteAfterTTL(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	// 5. The DaemonSets are brought in line with the plan.
-	if changed, err := r.ensureRounds(ctx, observed, finalizerErr == nil); changed || err != nil {
+	// 4. The DaemonSets are brought in line with the plan.
+	if changed, err := r.ensureRounds(ctx, observed, finalizerErr == nil && recordErr == nil); changed || err != nil {
 		return changed, err
 	}
 	if err := errors.Join(finalizerErr, recordErr); err != nil {
 		return false, err
 	}
-	// 6. For a Goop with a cleanupCmd, it is recorded that no more work will begin.
+	// 5. For a Goop with a cleanupCmd, it is recorded that no more work will begin.
 	return r.recordEnd(ctx, observed)
 }
 

@@ -88,8 +88,7 @@ func (f *goopTestEnv) strippingLabels() {
 	})
 }
 
-// works runs the controllers for a while. Each reconciliation sends a request that changes nothing, so they do not
-// settle.
+// works runs the controllers for a while.
 func (f *goopTestEnv) works() {
 	for range 8 {
 		f.reconciles(1)

@@ -253,6 +253,7 @@ func TestRecordIsLostDuringTheCleanup(t *testing.T) {
 	f.delete()
 	f.ends(0, "", "a/cleanup")
 	f.runs("b/cleanup")
+	f.recorded()
 	f.removeShard(&f.shards()[0])
 	f.settle()
 	f.Expect(f.gone()).To(BeFalse())
@@ -260,6 +261,7 @@ func TestRecordIsLostDuringTheCleanup(t *testing.T) {
 	f.ends(0, "", "b/cleanup", "c/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
 	f.Expect(f.pods).To(And(HaveKeyWithValue("a/cleanup", 1), HaveKeyWithValue("b/cleanup", 1), HaveKeyWithValue("c/cleanup", 1)))
+	f.Expect(f.recorded()).To(ContainElement(HavePrefix("Warning CleanupIncomplete cleanupCmd exited with 0 on 2 nodes, and")))
 }
 
 // A part of the record is lost while nothing can be recorded, and the other part lists one node. Every node is cleaned up

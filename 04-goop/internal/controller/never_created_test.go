@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,4 +94,20 @@ func TestAfterARestartWorkMayHaveBegun(t *testing.T) {
 	f.use()
 	f.delete()
 	f.Expect(f.places()).To(Equal([]string{"a/cleanup", "b/cleanup"}))
+}
+
+// The Goop is deleted in the foreground while the operator is down, and no node is eligible any more. It is not known where
+// work had begun.
+func TestWorkThatCannotBeTracedIsNotCalledCleanedUp(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.create(cleanup)
+	f.kubelet("a/0", isRunning)
+	f.Expect(f.record().Begun).To(BeEmpty())
+	f.recorded()
+	f.taint("a", corev1.Taint{Key: "gone", Effect: corev1.TaintEffectNoExecute})
+	f.deletedInTheForeground("job-0")
+	f.settle()
+	f.Expect(f.gone()).To(BeTrue())
+	f.Expect(f.recorded()).To(ContainElement(HavePrefix("Warning CleanupIncomplete cleanupCmd has not run")))
 }

@@ -107,13 +107,15 @@ func concludedStatus(observed *observation) v1alpha1.GoopStatus {
 // cleanupOutcome returns the reason and the message for the end of the cleanup.
 func cleanupOutcome(observed *observation) (reason, message string) {
 	left, begun := uncleaned(observed), len(observed.record.Begun)
+	// The uid of a shard that was lost before the end of the work is empty.
+	unsure := observed.unsure || isDamaged(observed) || slices.Contains(observed.uids, "")
 	switch {
-	case begun == 0 && (observed.unsure || isDamaged(observed) || observed.forged >= 0 || len(observed.work.begun) > 0):
+	case begun == 0 && (unsure || observed.forged >= 0 || len(observed.work.begun) > 0):
 		return v1alpha1.ReasonCleanupIncomplete, "cleanupCmd has not run: the record does not say where workers had started"
 	case begun == 0:
 		return v1alpha1.ReasonCleanedUp, "no worker had started: there was nothing to clean up"
-	case len(left) == 0 && observed.unsure:
-		return v1alpha1.ReasonCleanupIncomplete, fmt.Sprintf("cleanupCmd exited with 0 on %d nodes, and work may have begun on others: the record does not say where", begun)
+	case len(left) == 0 && unsure:
+		return v1alpha1.ReasonCleanupIncomplete, fmt.Sprintf("cleanupCmd exited with 0 on %d nodes, and work may have begun on others: the record is not complete", begun)
 	case len(left) == 0:
 		return v1alpha1.ReasonCleanedUp, fmt.Sprintf("cleanupCmd exited with 0 on all nodes where work ran: %d", begun)
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,55 +17,52 @@ import (
 	"example.com/workbook/04-goop/internal/worker"
 )
 
-// recordAll takes the steps that write the record. unrecorded is the error if the API server rejects the record and a
-// suspension continues without it.
-func (r *GoopReconciler) recordAll(ctx context.Context, observed *observation) (changed bool, unrecorded, err error) {
+// recordAll takes the steps that write the record, and then writes the end of the work to the status. It returns true if the
+// other steps of a reconciliation have to wait: something has changed, or a write has failed for the first time and may
+// succeed when it is repeated. Any other failed write of the record keeps no work from ending.
+func (r *GoopReconciler) recordAll(ctx context.Context, observed *observation) (bool, error) {
+	failing := r.recordRetries.of(observed.request(), observed.goop).err != nil
 	// 1. The start is recorded. A suspension clears it.
-	changed, unrecorded = r.recordStart(ctx, observed)
-	if (changed || unrecorded != nil) && !suspendsUnrecorded(observed, unrecorded) {
-		return changed, nil, unrecorded
+	changed, unrecorded := r.recordStart(ctx, observed)
+	if changed || isRepeatedFirst(unrecorded, failing) {
+		return true, unrecorded
+	}
+	if unrecorded != nil && !observed.stopping && observed.unreadable == "" {
+		return false, unrecorded
 	}
 	// 2. The uids of a record that an earlier version of the operator created are written to the status before anything is
 	// added to the record.
 	if changed, err := r.recordShards(ctx, observed); changed || err != nil {
-		return changed, nil, err
-	}
-	// 3. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
-	if changed, err = r.recordAndFinish(ctx, observed); suspendsUnrecorded(observed, err) {
-		return false, err, nil
-	}
-	return changed, unrecorded, err
-}
-
-// suspendsUnrecorded reports whether a suspension ends the work although the API server rejects the record.
-func suspendsUnrecorded(observed *observation, err error) bool {
-	return isRejected(err) && observed.goop.Spec.Suspend && !observed.goop.Ended()
-}
-
-// recordAndFinish records the results of workers, and writes the end of the work. It also writes the end if the API
-// server rejects the record, because the deadline does not wait for the record.
-func (r *GoopReconciler) recordAndFinish(ctx context.Context, observed *observation) (bool, error) {
-	changed, rejected := r.recordWork(ctx, observed)
-	if changed || (rejected != nil && !isRejected(rejected)) {
-		return changed, rejected
-	}
-	if changed, err := r.finish(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	return false, rejected
+	// 3. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
+	if changed, err := r.recordWork(ctx, observed); changed || isRepeatedFirst(err, failing) {
+		return true, err
+	} else if err != nil {
+		unrecorded = err
+	}
+	if changed, err := r.finish(ctx, observed, failing); changed || err != nil {
+		return changed || isRepeatedFirst(err, failing), err
+	}
+	return false, unrecorded
+}
+
+// isRepeatedFirst reports whether a failed write is repeated before work ends in spite of it.
+func isRepeatedFirst(err error, failing bool) bool {
+	return isStale(err) || (err != nil && !isRejected(err) && !failing)
 }
 
 // finish writes the end of the work to the status. Workers that have finished until then are recorded first, except after
-// the deadline if the record cannot be written.
-func (r *GoopReconciler) finish(ctx context.Context, observed *observation) (bool, error) {
+// the deadline if the record cannot be written. failing: it could not be written before.
+func (r *GoopReconciler) finish(ctx context.Context, observed *observation, failing bool) (bool, error) {
 	end, left := endOf(observed)
 	observed.requeueAfter(left)
 	switch {
 	case end == nil:
 		return false, nil
 	case len(observed.work.ended) > 0 && !ignoresResults(observed):
-		if err := r.writeRecord(ctx, observed); !isRejected(err) || end.reason != v1alpha1.ReasonDeadlineExceeded {
-			return true, err
+		if err := r.writeRecord(ctx, observed); err == nil || isRepeatedFirst(err, failing) || end.reason != v1alpha1.ReasonDeadlineExceeded {
+			return err == nil, err
 		}
 	}
 	status := endStatus(observed, *end)
@@ -76,7 +71,8 @@ func (r *GoopReconciler) finish(ctx context.Context, observed *observation) (boo
 	if anyUnrecorded(observed) {
 		status.RecordUIDs = observed.goop.Status.RecordUIDs
 	}
-	return true, r.reportStatus(ctx, observed, status)
+	err := r.reportStatus(ctx, observed, status)
+	return err == nil, err
 }
 
 // recordStart records when the work is started or resumed. On a suspension it records the suspension and the workers that
@@ -88,29 +84,32 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 	if observed.unreadable != "" {
 		return false, &rejectedError{
 			reason:  v1alpha1.ReasonRecordUnreadable,
-			message: fmt.Sprintf("the record in ConfigMaps %s and so on cannot be read, and nothing is done until it can: %s", shardName(observed.goop.Name, 0), observed.unreadable),
+			message: fmt.Sprintf("the record in ConfigMaps %s and so on cannot be read, and no work begins until it can: %s", shardName(observed.goop.Name, 0), observed.unreadable),
 		}
 	}
 	switch started := !observed.record.Started.IsZero(); {
 	case observed.stopping && started:
-		return true, r.updateRecord(ctx, observed, func(r *record.Record) {
+		err := r.updateRecord(ctx, observed, func(r *record.Record) {
 			addWork(r, observed)
 			r.Suspend()
 		})
-	case !observed.stopping && (!started || isSuspendedSince(observed.goop, observed.record.Started)):
+		return err == nil, err
+	case !observed.stopping && !isStarted(observed):
 		if err := r.confirm(ctx, observed.goop); err != nil {
 			return false, err
 		}
-		return true, r.updateRecord(ctx, observed, func(r *record.Record) { r.Start(observed.now) })
+		// The clock of the replica that has reported the suspension may be ahead.
+		start := observed.now
+		if suspended := conditionOf(observed.goop.Status.Conditions, v1alpha1.ConditionSuspended).LastTransitionTime; suspended.After(start) {
+			start = suspended.Time
+		}
+		err := r.updateRecord(ctx, observed, func(r *record.Record) {
+			addWork(r, observed)
+			r.Start(start)
+		})
+		return err == nil, err
 	}
 	return false, nil
-}
-
-// isSuspendedSince reports whether a Goop was suspended after that time, although the API server rejected that in the
-// record.
-func isSuspendedSince(goop *v1alpha1.Goop, started time.Time) bool {
-	suspended := conditionOf(goop.Status.Conditions, v1alpha1.ConditionSuspended)
-	return suspended.Status == metav1.ConditionTrue && started.Before(suspended.LastTransitionTime.Time)
 }
 
 // recordShards writes the uids of the shards to the status if an earlier version of the operator created them. The uids
@@ -119,7 +118,8 @@ func (r *GoopReconciler) recordShards(ctx context.Context, observed *observation
 	if len(observed.uids) == len(observed.goop.Status.RecordUIDs) || !isRecordOfUse(observed.goop) {
 		return false, nil
 	}
-	return true, r.reportStatus(ctx, observed, desiredStatus(observed))
+	err := r.reportStatus(ctx, observed, desiredStatus(observed))
+	return err == nil, err
 }
 
 // recordWork records which workers have finished. For a cleanup it also records where work has begun and where the
@@ -148,12 +148,13 @@ func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation)
 }
 
 // recordEnd records for a Goop with a cleanupCmd that the work has ended: all nodes where work has begun are recorded,
-// and no more work begins. DaemonSets that disappear after that do not count as lost. If the API server rejects the
-// record, the cleanup continues without it.
+// and no more work begins. DaemonSets that disappear after that do not count as lost. If they have disappeared before,
+// and nothing says where work had begun, that stays in the record. If the API server rejects the record, the cleanup
+// continues without it.
 func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (bool, error) {
 	goop := observed.goop
 	over := goop.Ended() || !goop.DeletionTimestamp.IsZero()
-	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || isDamaged(observed) {
+	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || isDamaged(observed) || isUntraceable(observed) {
 		return false, nil
 	}
 	err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Suspend() })

@@ -121,6 +121,7 @@ func TestRecordIsLost(t *testing.T) {
 			f.ends(0, "", "a/cleanup", "b/cleanup")
 			f.Expect(f.gone()).To(BeTrue())
 			f.expectReleased()
+			f.Expect(f.recorded()).To(ContainElement(HavePrefix("Warning CleanupIncomplete cleanupCmd exited with 0 on 2 nodes, and")))
 		})
 	}
 }

@@ -17,15 +17,20 @@ import (
 )
 
 // ensureRounds brings the DaemonSets in line with the plan. First DaemonSets lose nodes, then they gain nodes, then
-// missing ones are created, the last two only if work may begin. It returns after the first change.
+// missing ones are created, the last two only if work may begin. It returns after the first change. While the record
+// cannot be read, it is not known which workers have finished, so that nothing changes but for work that has to end.
 func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation, mayBegin bool) (bool, error) {
-	if observed.unreadable != "" && !observed.goop.Ended() {
+	switch {
+	case observed.hostRejected:
+		return r.deleteRounds(ctx, observed)
+	case observed.unreadable != "" && !observed.stopping:
 		return false, nil
 	}
 	lose, gain, missing := changes(observed)
-	if len(lose) > 0 && beginsUnrecorded(observed) && observed.unreadable == "" {
-		// The nodes where deleted work had begun have to be cleaned up, so they are recorded first, unless a user has yet to
-		// repair the record. With stopping set, recordWork writes at once, and includes nodes where work may still begin.
+	if len(lose) > 0 && beginsUnrecorded(observed) && !observed.stopping {
+		// The nodes where deleted work had begun have to be cleaned up, so they are recorded first. With stopping set,
+		// recordWork writes at once, and includes nodes where work may still begin. For work that has to end, recordAll has
+		// tried that: see placeRound.
 		observed.stopping = true
 		return r.recordWork(ctx, observed)
 	}
@@ -52,6 +57,9 @@ func (r *GoopReconciler) beginRounds(ctx context.Context, observed *observation,
 		gain = nil
 	}
 	if err := r.confirm(ctx, observed.goop); err != nil {
+		return false, err
+	}
+	if err := r.confirmRecord(ctx, observed); err != nil {
 		return false, err
 	}
 	return firstChange(append(gain, missing...), func(round plan.Round) (bool, error) {
@@ -130,9 +138,14 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observat
 	return err == nil, err
 }
 
-// placeRound writes the nodes of a round into the affinity of its DaemonSet.
+// placeRound writes the nodes of a round into the affinity of its DaemonSet. If work has to end although the nodes where
+// it has begun could not be recorded, a label of the DaemonSet says so: see endedUnrecorded.
 func (r *GoopReconciler) placeRound(ctx context.Context, observed *observation, round plan.Round) (bool, error) {
-	return r.place(ctx, observed.goop, observed.rounds[round.Number], round, roundLabels(observed.goop, round.Number))
+	labels := roundLabels(observed.goop, round.Number)
+	if observed.stopping && beginsUnrecorded(observed) {
+		labels[v1alpha1.LabelUnrecorded] = startLabel(observed.record)
+	}
+	return r.place(ctx, observed.goop, observed.rounds[round.Number], round, labels)
 }
 
 // place writes the nodes of a round into the affinity of a DaemonSet, and reports whether that changed anything. It also
@@ -142,14 +155,22 @@ func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *a
 	if err := r.checkHostAccess(goop, round); err != nil {
 		return false, err
 	}
+	key, change := client.ObjectKeyFromObject(goop), fmt.Sprint(live.UID, live.ResourceVersion, round, labels)
+	if r.pace.isVoid(key, live.Name, change) {
+		return false, nil
+	}
 	stored, err := patchDependent(ctx, r.Client, fieldOwner, live, labels, map[string]any{
 		"updateStrategy": map[string]any{"type": appsv1.OnDeleteDaemonSetStrategyType, "rollingUpdate": nil},
 		"template": map[string]any{"spec": map[string]any{"affinity": map[string]any{
 			"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": nodeSelectorOf(round)},
 		}}},
 	})
-	if err != nil || stored.ResourceVersion == live.ResourceVersion {
+	if err != nil {
 		return false, err
+	}
+	if stored.ResourceVersion == live.ResourceVersion {
+		r.pace.voids(key, live.Name, change)
+		return false, nil
 	}
 	// A change that an admission policy makes on every write is not drift. It becomes an error only if the result differs
 	// each time.
@@ -281,26 +302,19 @@ func (r *GoopReconciler) deleteAfterTTL(ctx context.Context, observed *observati
 	return false, nil
 }
 
-// deleteRounds ends the work by deleting the DaemonSets one by one.
-func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation) (bool, error) {
-	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
-		if daemonSet := observed.rounds[number]; !isBeingDeleted(daemonSet) {
-			return true, deleteDependent(ctx, r.Client, daemonSet)
-		}
-	}
-	return false, nil
-}
-
-// endHostAccess deletes work with host access that is no longer permitted. Its results are recorded first if possible. A
-// record that cannot be read or written does not keep the pods on their nodes.
-func (r *GoopReconciler) endHostAccess(ctx context.Context, observed *observation) (bool, error) {
-	if !observed.hostRejected || len(observed.rounds) == 0 {
+// deleteRounds ends the work by deleting its DaemonSets. An error with one of them does not keep the others. It has the
+// same retries as endRounds.
+func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation) (changed bool, err error) {
+	left := slices.DeleteFunc(slices.Sorted(maps.Keys(observed.rounds)), func(number int) bool { return isBeingDeleted(observed.rounds[number]) })
+	if len(left) == 0 {
 		return false, nil
 	}
-	changed, unrecorded := r.recordWork(ctx, observed)
-	if changed || isStale(unrecorded) {
-		return changed, unrecorded
-	}
-	changed, err := r.deleteRounds(ctx, observed)
-	return changed, errors.Join(unrecorded, err)
+	err = r.endRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) (failed error) {
+		for _, number := range left {
+			err := deleteDependent(ctx, r.Client, observed.rounds[number])
+			changed, failed = changed || err == nil, errors.Join(failed, err)
+		}
+		return failed
+	})
+	return changed, err
 }

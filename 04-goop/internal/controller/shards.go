@@ -51,6 +51,28 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 		observed.shards[number] = shard
 	}
 	addUnknownShards(observed)
+	if readRecord(observed); !lacksEntries(observed) {
+		return nil
+	}
+	// The cache of ConfigMaps may be behind that of Goops.
+	for number, shard := range observed.shards {
+		live, err := r.shardPastTheCache(ctx, goop, number)
+		if err != nil {
+			return err
+		}
+		if isShard(live, string(shard.UID)) {
+			observed.shards[number] = live
+		}
+	}
+	if readRecord(observed); lacksEntries(observed) {
+		observed.unreadable = "it lacks the start of the work, or results that the status counts"
+	}
+	return nil
+}
+
+// readRecord reads the shards, or what can be read of them.
+func readRecord(observed *observation) {
+	var err error
 	observed.record, err = record.Read(texts(observed))
 	switch {
 	case len(observed.shards) < len(observed.uids):
@@ -60,7 +82,17 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 	case err != nil:
 		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), err.Error()
 	}
-	return nil
+}
+
+// lacksEntries reports whether a record that can be read has less than the status, which is computed from it: a user has
+// removed entries.
+func lacksEntries(observed *observation) bool {
+	status, first := &observed.goop.Status, observed.shards[0]
+	if first == nil || isDamaged(observed) || len(observed.shards) < len(observed.uids) {
+		return false
+	}
+	return observed.record.Succeeded+observed.record.Failed < status.Succeeded+status.Failed ||
+		(status.StartTime != nil && first.Data[record.Key] == "")
 }
 
 // addUnknownShards adds shards whose uids are not in the status, if an earlier version of the operator created them. In
@@ -113,22 +145,6 @@ func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName
 		}
 	}
 	return found, nil
-}
-
-// shardPastTheCache reads a shard from the API server, because the cache does not have it: a user may have removed its
-// label and its owner, or the cache may be stale. It returns nil if there is none. It uses list, because the operator has
-// no permission to get ConfigMaps.
-func (r *GoopReconciler) shardPastTheCache(ctx context.Context, goop *v1alpha1.Goop, number int) (*corev1.ConfigMap, error) {
-	name := shardName(goop.Name, number)
-	var list corev1.ConfigMapList
-	err := r.apiReader.List(ctx, &list, client.InNamespace(goop.Namespace), client.MatchingFields{metav1.ObjectNameField: name})
-	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)
-	}
-	if len(list.Items) == 0 {
-		return nil, nil
-	}
-	return &list.Items[0], nil
 }
 
 // texts returns the texts of the shards. A shard without a text is left out: it is not the same as a shard with an empty

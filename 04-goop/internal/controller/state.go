@@ -94,9 +94,9 @@ func (o *observation) requeueAfter(after time.Duration) {
 	}
 }
 
-// ignoresResults reports whether results of workers are no longer recorded.
+// ignoresResults reports whether results of workers are not recorded.
 func ignoresResults(observed *observation) bool {
-	return observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || observed.lost != ""
+	return observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || isDamaged(observed)
 }
 
 // isRecordOfUse reports whether the record of a Goop is still needed. After the end of the work only a cleanup needs it.
@@ -125,6 +125,7 @@ func mayHaveBegun(observed *observation) map[string]bool {
 	}
 	damaged := isDamaged(observed)
 	gone, going := lostRounds(observed)
+	gone = gone || endedUnrecorded(observed)
 	switch {
 	case observed.cleanup != nil && damaged:
 		// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended.
@@ -157,12 +158,13 @@ func nodesWithTraces(observed *observation) []string {
 	return nodes
 }
 
-// lostRounds reports whether DaemonSets of the work are gone, and whether one is being deleted. It is about Goops that
-// are being deleted and whose record does not state that the work has ended. In a foreground deletion the garbage
-// collector deletes these DaemonSets, also while the operator is down. Without them, the nodes where work began after the
-// last write of the record are unknown.
+// lostRounds reports whether DaemonSets of the work are gone, and whether one is being deleted. It is about Goops whose
+// work has to end and whose record does not state that it has. In a foreground deletion the garbage collector deletes
+// these DaemonSets, also while the operator is down, and the operator itself deletes those with host access even if it
+// cannot record that. Without them, the nodes where work began after the last write of the record are unknown.
 func lostRounds(observed *observation) (gone, going bool) {
-	if observed.goop.DeletionTimestamp.IsZero() || observed.record.Started.IsZero() || observed.unbegun {
+	ends := (observed.goop.Spec.Suspend || observed.hostRejected) && !observed.goop.Ended()
+	if (observed.goop.DeletionTimestamp.IsZero() && !ends) || observed.record.Started.IsZero() || observed.unbegun {
 		return false, false
 	}
 	for _, daemonSet := range observed.rounds {
@@ -170,11 +172,31 @@ func lostRounds(observed *observation) (gone, going bool) {
 	}
 	for _, round := range observed.plan {
 		// A round after the last existing one may never have been created.
-		created := going || len(observed.rounds) == 0 || round.Number < len(observed.rounds)
+		created := going || round.Number < len(observed.rounds)
 		gone = gone || (observed.rounds[round.Number] == nil && created)
 	}
-	return gone, going
+	return gone || len(observed.rounds) == 0, going
 }
+
+// isUntraceable reports whether work may have begun, and neither the record nor anything else says where.
+func isUntraceable(observed *observation) bool {
+	gone, _ := lostRounds(observed)
+	return gone && len(observed.record.Begun) == 0
+}
+
+// endedUnrecorded reports whether a DaemonSet has lost nodes that could not be recorded, since the work was started or
+// resumed.
+func endedUnrecorded(observed *observation) bool {
+	for _, daemonSet := range observed.rounds {
+		if daemonSet.Labels[v1alpha1.LabelUnrecorded] == startLabel(observed.record) {
+			return true
+		}
+	}
+	return false
+}
+
+// startLabel is the start of the work as the value of a label.
+func startLabel(r *record.Record) string { return r.Started.Format("20060102T150405Z") }
 
 // isDamaged reports whether parts of the record are lost or cannot be read.
 func isDamaged(observed *observation) bool { return observed.lost != "" || observed.unreadable != "" }

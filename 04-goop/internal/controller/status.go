@@ -232,7 +232,7 @@ func suspendedCondition(observed *observation) *metav1.Condition {
 	case observed.goop.Spec.Suspend:
 		suspended.Status = metav1.ConditionTrue
 		suspended.Reason, suspended.Message = v1alpha1.ReasonSuspended, "suspended: no unfinished worker exists"
-	case apimeta.FindStatusCondition(observed.goop.Status.Conditions, v1alpha1.ConditionSuspended) != nil:
+	case isStarted(observed) && apimeta.FindStatusCondition(observed.goop.Status.Conditions, v1alpha1.ConditionSuspended) != nil:
 		suspended.Reason, suspended.Message = v1alpha1.ReasonResumed, "resumed: unfinished workers start again"
 	default:
 		return nil
