@@ -173,7 +173,7 @@ func desiredPod(setup *v1alpha1.FluxSetup) corev1.PodTemplateSpec {
 	labels := map[string]string{}
 	maps.Copy(labels, given.Labels)
 	maps.Copy(labels, attemptLabels(setup))
-	// Flux is for Linux. Whoever names another system gets what they name: a job that waits for such a node.
+	// Flux is for Linux. If a user names another system, the job waits for such a node.
 	nodeSelector := map[string]string{corev1.LabelOSStable: string(corev1.Linux)}
 	maps.Copy(nodeSelector, given.NodeSelector)
 	return corev1.PodTemplateSpec{
