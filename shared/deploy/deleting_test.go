@@ -16,6 +16,7 @@ import (
 
 // impatient has waits speak at once.
 func impatient(t *testing.T) {
+	t.Helper()
 	quiet, interval := quietWait, noteInterval
 	quietWait, noteInterval = 0, 300*time.Millisecond
 	t.Cleanup(func() { quietWait, noteInterval = quiet, interval })
@@ -30,6 +31,7 @@ func newTeapot(finalizers ...any) *unstructured.Unstructured {
 
 // removeFinalizers does what the teapot's operator would, after a while.
 func removeFinalizers(ctx context.Context, t *testing.T, c client.Client, after time.Duration) {
+	t.Helper()
 	time.Sleep(after)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	if err := c.Patch(ctx, newTeapot(), patch); err != nil {
@@ -126,6 +128,7 @@ func TestObjectsThatAreBeingDeleted(t *testing.T) {
 
 // testNamespace does what the namespace controller would.
 func testNamespace(ctx context.Context, t *testing.T, cfg *rest.Config) {
+	t.Helper()
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "kitchen"},
 	}}

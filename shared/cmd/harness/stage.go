@@ -76,22 +76,9 @@ func (s *stage) makes(target string) string {
 
 // resolve returns the images to use: those that the flags name, and the stage's own, freshly built.
 func (s *stage) resolve(ctx context.Context, cmd *cobra.Command, c cluster.Cluster) (deploy.Images, error) {
-	targets, err := image.Targets(s.dir)
+	existing, targets, err := s.named()
 	if err != nil {
 		return nil, err
-	}
-	existing := deploy.Images{}
-	for _, entry := range s.images {
-		name, ref, found := strings.Cut(entry, "=")
-		if !found || name == "" || ref == "" {
-			return nil, fmt.Errorf("--image=%s: want NAME=REF or NAME=target:TARGET", entry)
-		}
-		if target, build := strings.CutPrefix(ref, "target:"); build {
-			targets[name] = target
-			continue
-		}
-		delete(targets, name)
-		existing[name] = ref
 	}
 	if s.loaded && s.registry != "" {
 		return nil, errors.New("either the images are LOADED already, or they are pushed to a REGISTRY")
@@ -115,6 +102,27 @@ func (s *stage) resolve(ctx context.Context, cmd *cobra.Command, c cluster.Clust
 	return images, nil
 }
 
+// named returns the images that exist, by the names that the configuration has for them, and the targets of the others.
+func (s *stage) named() (existing deploy.Images, targets map[string]string, err error) {
+	if targets, err = image.Targets(s.dir); err != nil {
+		return nil, nil, err
+	}
+	existing = deploy.Images{}
+	for _, entry := range s.images {
+		name, ref, found := strings.Cut(entry, "=")
+		if !found || name == "" || ref == "" {
+			return nil, nil, fmt.Errorf("--image=%s: want NAME=REF or NAME=target:TARGET", entry)
+		}
+		if target, build := strings.CutPrefix(ref, "target:"); build {
+			targets[name] = target
+			continue
+		}
+		delete(targets, name)
+		existing[name] = ref
+	}
+	return existing, targets, nil
+}
+
 func (s *stage) build(ctx context.Context, out io.Writer, c cluster.Cluster, targets map[string]string) (deploy.Images, error) {
 	if s.registry != "" {
 		return image.ForRegistry(ctx, out, c, s.dir, targets, s.registry)
@@ -132,14 +140,10 @@ func withCluster(cmd *cobra.Command, s *stage, hasOperator bool, run func(contex
 		return err
 	}
 	name := ""
-	unlock := func() {}
+	var unlock func()
 	if c != nil {
 		name = cluster.LockName(c)
-		if cfg, err := c.RESTConfig(); err == nil {
-			if old := oldServer(cfg); old != "" {
-				fmt.Fprintln(cmd.ErrOrStderr(), "==> "+old)
-			}
-		}
+		warnOfOldServer(cmd.ErrOrStderr(), c)
 		unlock, err = cluster.Share(ctx, cmd.ErrOrStderr(), name, what)
 	} else {
 		c, _, unlock, err = share(cmd, what)
