@@ -115,9 +115,17 @@ func holders(path string) string {
 	return strings.ReplaceAll(text, "\n", " and by ")
 }
 
+// maxHolders bounds what is read of a lock's file, in bytes: whatever else may be there, a lock does not take the memory.
+const maxHolders = 64 << 10
+
 // living are the lines of a lock's file whose processes are there: one that was killed could not remove its line.
 func living(path string) []string {
-	text, err := os.ReadFile(path)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxHolders))
 	if err != nil {
 		return nil
 	}
