@@ -18,8 +18,29 @@ const cases = 1000
 
 // Check asserts the properties of the results for generated clusters.
 func Check(t *check.T, work check.Work[Entry]) {
-	ok := t.Behaviour("each worker that is left to do has a place", func(b *check.B) {
+	if !complete(t, work.Entry) {
+		return
+	}
+	nothingElse(t, work.Entry)
+	stable(t, work.Entry)
+	t.Behaviour("what needs a place goes to the nodes with the fewest workers", func(b *check.B) {
 		each(b, work.Entry, func(c cluster, result map[int]string) string {
+			if len(c.done) > 0 {
+				return ""
+			}
+			return uneven(c, result)
+		})
+	})
+	t.Behaviour("workers that have finished count, too", func(b *check.B) {
+		each(b, work.Entry, uneven)
+	})
+	pure(t, work.Entry)
+}
+
+// complete checks that all work has a place.
+func complete(t *check.T, entry Entry) bool {
+	return t.Behaviour("each worker that is left to do has a place", func(b *check.B) {
+		each(b, entry, func(c cluster, result map[int]string) string {
 			for worker := range c.want {
 				node, found := result[worker]
 				switch {
@@ -33,11 +54,11 @@ func Check(t *check.T, work check.Work[Entry]) {
 			return ""
 		})
 	})
-	if !ok {
-		return
-	}
+}
+
+func nothingElse(t *check.T, entry Entry) {
 	t.Behaviour("nothing else has a place", func(b *check.B) {
-		each(b, work.Entry, func(c cluster, result map[int]string) string {
+		each(b, entry, func(c cluster, result map[int]string) string {
 			for _, worker := range slices.Sorted(maps.Keys(result)) {
 				switch {
 				case worker < 0 || worker >= c.want:
@@ -49,8 +70,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 			return ""
 		})
 	})
+}
+
+// stable checks that what has a place, or needs none, is left alone.
+func stable(t *check.T, entry Entry) {
 	t.Behaviour("what has finished is not placed again, also if its node is gone", func(b *check.B) {
-		each(b, work.Entry, func(c cluster, result map[int]string) string {
+		each(b, entry, func(c cluster, result map[int]string) string {
 			for worker := range c.want {
 				if _, found := result[worker]; found && c.done[worker] {
 					return fmt.Sprintf("worker %d has finished, and is placed again", worker)
@@ -60,7 +85,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		})
 	})
 	t.Behaviour("a worker stays where it is as long as its node is there", func(b *check.B) {
-		each(b, work.Entry, func(c cluster, result map[int]string) string {
+		each(b, entry, func(c cluster, result map[int]string) string {
 			for worker := range c.want {
 				if before := c.placed[worker]; slices.Contains(c.nodes, before) && !c.done[worker] && result[worker] != before {
 					return fmt.Sprintf("worker %d was on %q and is on %q", worker, before, result[worker])
@@ -70,30 +95,18 @@ func Check(t *check.T, work check.Work[Entry]) {
 		})
 	})
 	t.Behaviour("a node that joins moves nothing", func(b *check.B) {
-		each(b, work.Entry, func(c cluster, result map[int]string) string {
+		each(b, entry, func(c cluster, result map[int]string) string {
 			if len(c.nodes) == 0 {
 				return ""
 			}
 			more := cluster{nodes: append(slices.Clone(c.nodes), "A"), placed: maps.Clone(c.placed), done: c.done, want: c.want}
 			maps.Copy(more.placed, result)
-			if again := more.place(work.Entry); !maps.Equal(result, again) {
+			if again := more.place(entry); !maps.Equal(result, again) {
 				return fmt.Sprintf("the workers were on %v, and when the node A has joined they are on %v", result, again)
 			}
 			return ""
 		})
 	})
-	t.Behaviour("what needs a place goes to the nodes with the fewest workers", func(b *check.B) {
-		each(b, work.Entry, func(c cluster, result map[int]string) string {
-			if len(c.done) > 0 {
-				return ""
-			}
-			return uneven(c, result)
-		})
-	})
-	t.Behaviour("workers that have finished count, too", func(b *check.B) {
-		each(b, work.Entry, uneven)
-	})
-	pure(t, work.Entry)
 }
 
 // uneven says which node got a worker and has more than one more than another, counting those that have finished.
