@@ -5,6 +5,7 @@ go 1.26.0
 ignore ./work
 
 require (
+	example.com/workbook/02-lolcow v0.0.0
 	example.com/workbook/shared v0.0.0
 	github.com/go-logr/logr v1.4.3
 	golang.org/x/mod v0.37.0
@@ -82,4 +83,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace example.com/workbook/shared => ../../shared
+replace (
+	example.com/workbook/02-lolcow => ..
+	example.com/workbook/shared => ../../shared
+)

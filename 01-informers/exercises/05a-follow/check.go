@@ -2,6 +2,8 @@
 package follow
 
 import (
+	"time"
+
 	"example.com/workbook/01-informers/exercises/internal/follow"
 	"example.com/workbook/shared/exercise/check"
 	"example.com/workbook/shared/exercise/kube"
@@ -72,6 +74,26 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.Set("a", "3")
 		r.Wire.Release()
 		r.Expect("MODIFIED a=3")
+	})
+	t.Behaviour("while the API server is away, it tries again and again, with a pause", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Away()
+		r.Set("a", "3")
+		r.Expect("MODIFIED a=3")
+	})
+	t.Behaviour("a bookmark is no change", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Wire.Bookmark(r.List().ResourceVersion)
+		r.Wire.CutWatches()
+		r.Wire.Release()
+		r.Watching()
+		r.Set("a", "3")
+		r.Expect("MODIFIED a=3")
+	})
+	t.Behaviour("one call of handle ends before the next one begins", func(b *check.B) {
+		r := follow.StartSlow(b, work.Entry, 20*time.Millisecond, "a", "b", "c", "d")
+		r.Expect("ADDED a=1", "ADDED b=1", "ADDED c=1", "ADDED d=1")
+		r.ExpectOneAtATime()
 	})
 	t.Behaviour("it returns when its context ends", func(b *check.B) {
 		r := begun(b, work.Entry)

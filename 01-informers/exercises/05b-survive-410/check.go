@@ -70,12 +70,35 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.Delete("c")
 		r.Expect("MODIFIED a=4", "DELETED c")
 	})
+	t.Behaviour("a watch that fails for another reason leads to no new list", func(b *check.B) {
+		r := begun(b, work.Entry)
+		before := lists(r)
+		r.Wire.Fail(1, kube.Watches)
+		r.Wire.CutWatches()
+		r.Set("a", "3")
+		r.Wire.Release()
+		r.Expect("MODIFIED a=3")
+		if n := lists(r) - before; n > 0 {
+			b.Fatalf("the API server was away for a moment, and %d new lists were requested", n)
+		}
+	})
 	t.Behaviour("a new list that fails is tried again", func(b *check.B) {
 		r := begun(b, work.Entry)
 		r.Wire.Fail(1, kube.Lists)
 		r.Wire.Gap(true, func() { r.Set("a", "3") })
 		r.Expect("MODIFIED a=3")
 	})
+}
+
+// lists is how many lists were requested.
+func lists(r *follow.Run) int {
+	n := 0
+	for _, request := range r.Wire.Requests() {
+		if kube.Lists(request) {
+			n++
+		}
+	}
+	return n
 }
 
 // begun is a run that has listed, and has reported a change by its watch.

@@ -20,7 +20,8 @@ import (
 // Entry is what the reader writes.
 type Entry func(ctx context.Context, client kubernetes.Interface, namespace string, events <-chan watch.Event) error
 
-const patience = 3 * time.Second
+// patience is also for requests that fail some times, with a pause after each.
+const patience = 10 * time.Second
 
 // Check compares the copies with the originals, after events that were not faithful.
 func Check(t *check.T, work check.Work[Entry]) {
@@ -107,6 +108,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.wire.Fail(2, reads)
 		c.modified(c.set("two"))
 		c.expect("a-loud=TWO")
+	})
+	t.Behaviour("it does not give up after some attempts", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.wire.Fail(6, kube.Writes)
+		c.added(c.create("a", "one"))
+		c.expect("a-loud=ONE")
 	})
 }
 

@@ -176,6 +176,9 @@ func requirements(temp string, p *project) (string, error) {
 		versions[one.Mod.Path] = one.Mod.Version
 	}
 	for _, one := range ours.Require {
+		if one.Mod.Path == stage2 {
+			continue // the project may be stage 2 itself
+		}
 		if semver.Compare(one.Mod.Version, versions[one.Mod.Path]) > 0 {
 			if err := merged.AddRequire(one.Mod.Path, one.Mod.Version); err != nil {
 				return "", err
@@ -184,7 +187,8 @@ func requirements(temp string, p *project) (string, error) {
 	}
 	err = errors.Join(
 		merged.AddRequire(ourModule, "v0.0.0"), merged.AddReplace(ourModule, "", exercises, ""),
-		merged.AddReplace(sharedModule, "", filepath.Join(root, "shared"), ""))
+		merged.AddReplace(sharedModule, "", filepath.Join(root, "shared"), ""),
+		merged.AddReplace(stage2, "", filepath.Join(root, "02-lolcow"), ""))
 	if err != nil {
 		return "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -45,6 +46,22 @@ func (w *Wire) Expire(resourceVersion string, inStream bool) {
 		}
 		w.b.Event("  the status of the response: 410, the resourceVersion is too old")
 		return response(r, http.StatusGone, expired), nil
+	})
+}
+
+// Bookmark responds to the next watch that asks for bookmarks with one, at this resourceVersion, and the end of the stream.
+func (w *Wire) Bookmark(resourceVersion string) {
+	var once sync.Once
+	w.Before(func(request Request, r *http.Request) (out *http.Response, _ error) {
+		if request.Verb != "watch" || request.Query.Get("allowWatchBookmarks") != "true" {
+			return nil, nil
+		}
+		once.Do(func() {
+			w.b.Event("  a bookmark at resourceVersion %s, and the end of the stream", resourceVersion)
+			out = response(r, http.StatusOK, fmt.Sprintf(
+				`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":%q}}}`+"\n", resourceVersion))
+		})
+		return out, nil
 	})
 }
 

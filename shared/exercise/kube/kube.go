@@ -3,7 +3,9 @@
 package kube
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,21 +16,31 @@ import (
 	"example.com/workbook/shared/exercise/check"
 )
 
-// Config returns an administrator's access to the API server, without a limit on requests.
-func Config(b *check.B) *rest.Config {
+// Access returns an administrator's access to the API server, without a limit on requests. It is for a process that a check
+// starts; the check itself uses Config.
+func Access() (*rest.Config, error) {
 	content, err := os.ReadFile(os.Getenv(check.ServerVariable))
 	if err != nil {
-		b.Fatalf("the check has no API server: %v", err)
+		return nil, fmt.Errorf("the check has no API server: %w", err)
 	}
 	var server check.Server
 	if err := json.Unmarshal(content, &server); err != nil {
-		b.Fatalf("the file about the API server: %v", err)
+		return nil, fmt.Errorf("the file about the API server: %w", err)
 	}
 	return &rest.Config{
 		Host:            server.Host,
 		TLSClientConfig: rest.TLSClientConfig{CAData: server.CA, CertData: server.Cert, KeyData: server.Key},
 		QPS:             -1,
+	}, nil
+}
+
+// Config is Access for a behaviour.
+func Config(b *check.B) *rest.Config {
+	config, err := Access()
+	if err != nil {
+		b.Fatalf("%v", err)
 	}
+	return config
 }
 
 // Client returns a client of the check's own: its requests are not those of the reader's code.
@@ -42,12 +54,21 @@ func Client(b *check.B) kubernetes.Interface {
 
 // Namespace makes a namespace for one behaviour. The runner deletes it after the run, with all that is in it.
 func Namespace(b *check.B) string {
-	namespace, err := Client(b).CoreV1().Namespaces().Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	name, err := CreateNamespace(b.Context(), Client(b))
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	return name
+}
+
+// CreateNamespace is Namespace for a process that a check starts.
+func CreateNamespace(ctx context.Context, client kubernetes.Interface) (string, error) {
+	namespace, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "exercise-",
 		Labels:       map[string]string{check.RunLabel: os.Getenv(check.RunVariable)},
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		b.Fatalf("creating a namespace: %v", err)
+		return "", fmt.Errorf("creating a namespace: %w", err)
 	}
-	return namespace.Name
+	return namespace.Name, nil
 }

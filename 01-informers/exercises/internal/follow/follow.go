@@ -5,9 +5,11 @@ package follow
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +39,11 @@ type Run struct {
 	cancel    context.CancelFunc
 	ended     <-chan struct{}
 
+	// slow is how long each call of handle takes, and overlap is set if another one begins meanwhile.
+	slow    time.Duration
+	calls   atomic.Int32
+	overlap atomic.Bool
+
 	mu sync.Mutex
 	// got has been reported since the last call of Expect, and past before.
 	got, past []string
@@ -44,8 +51,11 @@ type Run struct {
 }
 
 // Start creates the ConfigMaps, each with the value 1, and starts the reader's function.
-func Start(b *check.B, f Func, names ...string) *Run {
-	r := &Run{b: b, Wire: kube.NewWire(b), namespace: kube.Namespace(b)}
+func Start(b *check.B, f Func, names ...string) *Run { return StartSlow(b, f, 0, names...) }
+
+// StartSlow is Start with a handle that takes some time.
+func StartSlow(b *check.B, f Func, slow time.Duration, names ...string) *Run {
+	r := &Run{b: b, Wire: kube.NewWire(b), namespace: kube.Namespace(b), slow: slow}
 	r.client = kube.Client(b).CoreV1().ConfigMaps(r.namespace)
 	for _, name := range names {
 		r.Create(name)
@@ -75,6 +85,11 @@ func (r *Run) handle(event watch.EventType, object *corev1.ConfigMap) {
 		text = fmt.Sprintf("%s %s", event, object.Name)
 	}
 	r.b.Event("  reported: %s", text)
+	if r.calls.Add(1) > 1 {
+		r.overlap.Store(true)
+	}
+	defer r.calls.Add(-1)
+	<-time.After(r.slow)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = append(r.got, text)
@@ -146,6 +161,39 @@ func (r *Run) Expect(want ...string) {
 	})
 }
 
+// ExpectOneAtATime fails if a call of handle began before the one before it had returned.
+func (r *Run) ExpectOneAtATime() {
+	if r.overlap.Load() {
+		r.b.Fatalf("handle was called while an earlier call had not returned: changes may be reported in any order")
+	}
+}
+
+// Away lets watches fail for a second, longer where few are begun. It ends the behaviour if more are begun than one that
+// pauses begins, or if the reader's function returns.
+func (r *Run) Away() {
+	before := len(r.Wire.Requests("watch"))
+	r.Wire.Fail(math.MaxInt, kube.Watches)
+	r.Wire.CutWatches()
+	r.Wire.Release()
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // what is counted is requests in a time
+		attempts, passed := len(r.Wire.Requests("watch"))-before, time.Since(began)
+		r.running()
+		switch {
+		case attempts > flood:
+			r.b.Fatalf("more than %d watches were begun within seconds, although each of them failed", flood)
+		case passed > time.Second && attempts >= persistence, passed > 3*time.Second:
+			r.Wire.Fail(0, kube.Watches)
+			return
+		}
+	}
+}
+
+// flood is how many attempts in some seconds are too many, and persistence how many are enough to say that it does not give up.
+const (
+	flood       = 500
+	persistence = 12
+)
+
 // ExpectNothingElse waits until a change of now is reported. Events come in order: after this one nothing of before can come.
 func (r *Run) ExpectNothingElse() {
 	r.Create("end")
@@ -164,15 +212,19 @@ func (r *Run) expectRunning() {
 	}
 }
 
+func (r *Run) running() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.expectRunning()
+}
+
 // Watching waits until the reader's function has a watch open.
 func (r *Run) Watching() {
 	r.b.Eventually(patience, func() string {
 		if r.Wire.OpenWatches() > 0 {
 			return ""
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.expectRunning()
+		r.running()
 		return "no watch is open"
 	})
 }

@@ -1,0 +1,41 @@
+package follow
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Follow calls handle for each ConfigMap of the namespace, then for each change, until ctx ends.
+func Follow(ctx context.Context, client kubernetes.Interface, namespace string,
+	handle func(event watch.EventType, object *corev1.ConfigMap),
+) error {
+	configMaps := client.CoreV1().ConfigMaps(namespace)
+	list, err := configMaps.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		handle(watch.Added, &list.Items[i])
+	}
+	version := list.ResourceVersion
+	for ctx.Err() == nil {
+		watcher, err := configMaps.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		if err != nil {
+			continue
+		}
+		for event := range watcher.ResultChan() {
+			object, ok := event.Object.(*corev1.ConfigMap)
+			if !ok {
+				break
+			}
+			version = object.ResourceVersion
+			handle(event.Type, object)
+		}
+		watcher.Stop()
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+// Package quiet is exercise 14b: a controller that comes to a steady state.
+package quiet
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"example.com/workbook/02-lolcow/api/v1alpha1"
+	"example.com/workbook/shared/exercise/check"
+)
+
+// Entry is what the reader repairs.
+type Entry func(mgr ctrl.Manager, options controller.Options) error
+
+const patience = 5 * time.Second
+
+// rounds is how often a controller that has become Ready may still write: its cache may be behind.
+const rounds = 10
+
+// Check runs the controller, and simulates the Deployment controller.
+func Check(t *check.T, work check.Work[Entry]) {
+	ok := t.Behaviour("a Lolcow becomes Ready when its Deployment is available", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.start()
+		s.becomesReady()
+	})
+	t.Behaviour("a new greeting arrives in the Deployment", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.start()
+		s.greets("Moo")
+		s.change("Baa")
+		s.greets("Baa")
+	})
+	if !ok {
+		return
+	}
+	t.Behaviour("a Lolcow is not Ready any more when its Deployment is not available", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.start()
+		s.becomesReady()
+		s.available(0)
+		s.ready(metav1.ConditionFalse)
+		s.available(1)
+		s.ready(metav1.ConditionTrue)
+	})
+	t.Behaviour("a reconciliation in steady state sends no write", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.start()
+		s.becomesReady()
+		s.settles()
+	})
+	t.Behaviour("after a restart with nothing changed, it sends no write", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.start()
+		s.becomesReady()
+		// One that never settles is for another behaviour to find.
+		for range rounds {
+			if s.reconciles() == "" {
+				break
+			}
+		}
+		s.stop()
+		s.start()
+		s.idle(1)
+		if sent := s.writes(); sent != "" {
+			b.Fatalf("nothing has changed, and after the restart it sent: %s", sent)
+		}
+		if n := s.queue().handedOut(); n > 2 {
+			b.Fatalf("nothing has changed, and after the restart there were %d reconciliations", n)
+		}
+	})
+	t.Behaviour("in steady state nothing is left to be done later", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.start()
+		s.becomesReady()
+		s.stop()
+		s.start()
+		s.idle(1)
+		if later := s.queue().later(); len(later) > 0 {
+			b.Fatalf("it asked for another reconciliation in %s, although nothing has changed", later[0])
+		}
+	})
+}
+
+// becomesReady makes the Deployment available, and waits for the status of the Lolcow.
+func (s *scene) becomesReady() {
+	s.greets("Moo")
+	s.ready(metav1.ConditionFalse)
+	s.available(1)
+	s.ready(metav1.ConditionTrue)
+}
+
+// settles triggers reconciliations until one sends no write.
+func (s *scene) settles() {
+	var sent string
+	for range rounds {
+		if sent = s.reconciles(); sent == "" {
+			return
+		}
+	}
+	s.b.Fatalf("nothing has changed, and each reconciliation sends: %s", sent)
+}
+
+// reconciles triggers a reconciliation, waits until the queue is empty, and returns what was written.
+func (s *scene) reconciles() string {
+	s.forget()
+	before := s.queue().handedOut()
+	s.b.Event("the check puts the key into the queue")
+	s.queue().Add(s.request())
+	s.idle(before + 1)
+	return s.writes()
+}
+
+// idle waits until that many keys have been handed out since the start, and none is waiting or at work.
+func (s *scene) idle(count int) {
+	queue := s.queue()
+	s.b.Eventually(patience, func() string {
+		return queue.busy(count)
+	})
+}
+
+// ready waits until the condition Ready has the status.
+func (s *scene) ready(want metav1.ConditionStatus) {
+	s.b.Eventually(patience, func() string {
+		condition := apimeta.FindStatusCondition(s.lolcow().Status.Conditions, v1alpha1.ConditionReady)
+		switch {
+		case condition == nil:
+			return "the Lolcow has no condition Ready"
+		case condition.Status != want:
+			return fmt.Sprintf("Ready is %s, and should be %s", condition.Status, want)
+		}
+		return ""
+	})
+}
+
+// greets waits until the Deployment has the greeting.
+func (s *scene) greets(greeting string) {
+	s.b.Eventually(patience, func() string {
+		deployment := s.deployment()
+		if deployment == nil {
+			return "the Lolcow has no Deployment"
+		}
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			if strings.Contains(strings.Join(container.Args, " "), greeting) {
+				return ""
+			}
+		}
+		return "the Deployment does not have the greeting " + greeting
+	})
+}
+
+// available is what the Deployment controller does.
+func (s *scene) available(replicas int32) {
+	s.b.Event("%d replicas of the Deployment are available", replicas)
+	deployment := s.deployment()
+	deployment.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: replicas, AvailableReplicas: replicas,
+	}
+	s.must("writing the status of the Deployment", s.client.Status().Update(s.b.Context(), deployment))
+}

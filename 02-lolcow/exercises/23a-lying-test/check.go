@@ -1,0 +1,90 @@
+// Package lyingtest is exercise 23a: a test that fails where the code is wrong, and the code.
+package lyingtest
+
+import (
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/workbook/02-lolcow/api/v1alpha1"
+	"example.com/workbook/02-lolcow/exercises/internal/lab"
+	"example.com/workbook/02-lolcow/exercises/internal/tests"
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// Entry is what the reader repairs. The test is in the same folder.
+type Entry = lab.Constructor
+
+// Check runs the reader's test with each reconciler, and then tests the reader's reconciler.
+func Check(t *check.T, work check.Work[Entry]) {
+	var binary *tests.Binary
+	ok := t.Behaviour("the test compiles", func(b *check.B) { binary = tests.Build(b, work.Dir) })
+	if !ok {
+		return
+	}
+	defer binary.Remove()
+	with := func(b *check.B, reconciler string) tests.Verdict {
+		return binary.Run(b, lab.Variable+"="+reconciler)
+	}
+	t.Behaviour("the test passes with reconcilers that are right", func(b *check.B) {
+		with(b, lab.Updates).ExpectPass("a reconciler that updates the status subresource keeps all promises")
+		with(b, lab.Patches).ExpectPass("a reconciler that patches the status, with another reason and a message, keeps all promises")
+	})
+	t.Behaviour("the test fails with a reconciler whose status the API server ignores", func(b *check.B) {
+		with(b, lab.WholeObject).ExpectFailure("the reconciler updates the whole object: its status is never stored")
+	})
+	t.Behaviour("the test fails with a reconciler whose status the API server rejects", func(b *check.B) {
+		with(b, lab.NoReason).ExpectFailure("the reconciler writes a condition without a reason: its status is never stored")
+	})
+	t.Behaviour("the test fails with a reconciler that writes no observedGeneration", func(b *check.B) {
+		with(b, lab.NoGeneration).ExpectFailure("the reconciler leaves observedGeneration at 0")
+	})
+	t.Behaviour("the test passes with your reconciler", func(b *check.B) {
+		with(b, "").ExpectPass("this is your own reconciler")
+	})
+	t.Behaviour("your reconciler keeps its promises", func(b *check.B) {
+		keepsPromises(b, work.Entry)
+	})
+}
+
+// keepsPromises reconciles a Lolcow on the API server, before and after a change of the spec.
+func keepsPromises(b *check.B, entry Entry) {
+	c, err := client.New(kube.Config(b), client.Options{Scheme: lab.Scheme()})
+	if err != nil {
+		b.Fatalf("making a client: %v", err)
+	}
+	lolcow := &v1alpha1.Lolcow{
+		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: kube.Namespace(b)}, Spec: v1alpha1.LolcowSpec{Greeting: "Moo"},
+	}
+	if err := c.Create(b.Context(), lolcow); err != nil {
+		b.Fatalf("creating a Lolcow: %v", err)
+	}
+	key := client.ObjectKeyFromObject(lolcow)
+	expect := func() {
+		if _, err := entry(c).Reconcile(b.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+			b.Fatalf("Reconcile returned an error: %v", err)
+		}
+		if err := c.Get(b.Context(), key, lolcow); err != nil {
+			b.Fatalf("reading the Lolcow: %v", err)
+		}
+		status := lolcow.Status
+		b.Event("the spec has the greeting %q and generation %d; the status has %q and %d",
+			lolcow.Spec.Greeting, lolcow.Generation, status.Greeting, status.ObservedGeneration)
+		switch {
+		case status.Greeting != lolcow.Spec.Greeting:
+			b.Fatalf("the greeting of the spec is %q, and that of the status %q", lolcow.Spec.Greeting, status.Greeting)
+		case status.ObservedGeneration != lolcow.Generation:
+			b.Fatalf("the Lolcow has generation %d, and observedGeneration is %d", lolcow.Generation, status.ObservedGeneration)
+		case !apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady):
+			b.Fatalf("the condition Ready is not True")
+		}
+	}
+	expect()
+	lolcow.Spec.Greeting = "Baa"
+	if err := c.Update(b.Context(), lolcow); err != nil {
+		b.Fatalf("changing the Lolcow: %v", err)
+	}
+	expect()
+}
