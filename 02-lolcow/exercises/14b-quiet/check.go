@@ -66,13 +66,13 @@ func Check(t *check.T, work check.Work[Entry]) {
 				break
 			}
 		}
-		s.stop()
+		s.Stop()
 		s.start()
-		s.idle(1)
-		if sent := s.writes(); sent != "" {
+		s.Idle(1)
+		if sent := s.Write(); sent != "" {
 			b.Fatalf("nothing has changed, and after the restart it sent: %s", sent)
 		}
-		if n := s.queue().handedOut(); n > 2 {
+		if n := s.Queue().HandedOut(); n > 2 {
 			b.Fatalf("nothing has changed, and after the restart there were %d reconciliations", n)
 		}
 	})
@@ -80,10 +80,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s := newScene(b, work.Entry)
 		s.start()
 		s.becomesReady()
-		s.stop()
+		s.Stop()
 		s.start()
-		s.idle(1)
-		if later := s.queue().later(); len(later) > 0 {
+		s.Idle(1)
+		if later := s.Queue().Delays(); len(later) > 0 {
 			b.Fatalf("it asked for another reconciliation in %s, although nothing has changed", later[0])
 		}
 	})
@@ -109,22 +109,7 @@ func (s *scene) settles() {
 }
 
 // reconciles triggers a reconciliation, waits until the queue is empty, and returns what was written.
-func (s *scene) reconciles() string {
-	s.forget()
-	before := s.queue().handedOut()
-	s.b.Event("the check puts the key into the queue")
-	s.queue().Add(s.request())
-	s.idle(before + 1)
-	return s.writes()
-}
-
-// idle waits until that many keys have been handed out since the start, and none is waiting or at work.
-func (s *scene) idle(count int) {
-	queue := s.queue()
-	s.b.Eventually(patience, func() string {
-		return queue.busy(count)
-	})
-}
+func (s *scene) reconciles() string { return s.Reconcile(s.request()) }
 
 // ready waits until the condition Ready has the status.
 func (s *scene) ready(want metav1.ConditionStatus) {
