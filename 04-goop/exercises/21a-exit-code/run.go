@@ -157,6 +157,11 @@ func (r *run) replaceBeforeDelete() {
 	})
 }
 
+// reads are the requests by which Run has read Goops, without watches.
+func (r *run) reads() []kube.Request {
+	return slices.DeleteFunc(r.wire.Requests("get", "list"), func(request kube.Request) bool { return request.Resource != "goops" })
+}
+
 // wait waits until Run has returned.
 func (r *run) wait() {
 	r.b.Eventually(patience, func() string {
