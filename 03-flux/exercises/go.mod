@@ -5,6 +5,7 @@ go 1.26.0
 ignore ./work
 
 require (
+	example.com/workbook/03-flux v0.0.0
 	example.com/workbook/shared v0.0.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -58,4 +59,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace example.com/workbook/shared => ../../shared
+replace (
+	example.com/workbook/03-flux => ..
+	example.com/workbook/shared => ../../shared
+)
