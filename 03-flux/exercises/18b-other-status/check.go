@@ -148,4 +148,3 @@ func describe(s *v1alpha1.FluxSetup) string {
 	}
 	return text
 }
-
