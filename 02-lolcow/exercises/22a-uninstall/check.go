@@ -14,7 +14,7 @@ import (
 // Entry is what the reader writes.
 type Entry func(ctx context.Context, c client.Client) error
 
-const patience = 10 * time.Second
+const patience = 5 * time.Second
 
 // Check uninstalls the operator of a kitchen.
 func Check(t *check.T, work check.Work[Entry]) {
@@ -60,11 +60,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("a Teapot that is not cleaned up is named, and operator and CRD stay", func(b *check.B) {
 		k := newKitchen(b, work.Entry)
-		k.create("one")
 		k.create("stuck")
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
-		k.cancelWhenOnly("stuck", cancel)
+		k.cancelWhenDeleted("stuck", cancel)
 		err := k.call(ctx)
 		switch {
 		case err == nil:

@@ -222,13 +222,13 @@ func (k *kitchen) late() {
 	})
 }
 
-// cancelWhenOnly cancels a context as soon as this Teapot alone is left, and its deletion has begun.
-func (k *kitchen) cancelWhenOnly(name string, cancel func()) {
+// cancelWhenDeleted cancels a context as soon as the deletion of a Teapot has begun.
+func (k *kitchen) cancelWhenDeleted(name string, cancel func()) {
 	stopped := k.b.Go(func() {
 		for k.b.Context().Err() == nil {
 			pots, err := k.list(k.b.Context())
-			if err == nil && len(pots) == 1 && pots[0].GetName() == name && pots[0].GetDeletionTimestamp() != nil {
-				k.b.Event("only %s is left, and the context of Uninstall ends", name)
+			if err == nil && len(pots) == 1 && pots[0].GetDeletionTimestamp() != nil {
+				k.b.Event("the deletion of %s has begun, and the context of Uninstall ends", name)
 				cancel()
 				return
 			}

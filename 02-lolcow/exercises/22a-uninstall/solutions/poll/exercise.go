@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,7 @@ func Uninstall(ctx context.Context, c client.Client) error {
 
 // sweep lets the deletion of all Teapots begin, and returns those that are there.
 func sweep(ctx context.Context, c client.Client) ([]string, error) {
-	list := &metav1.PartialObjectMetadataList{}
+	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "kitchen.example.com", Version: "v1", Kind: "TeapotList"})
 	if err := c.List(ctx, list); apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 		return nil, nil
@@ -47,7 +48,7 @@ func sweep(ctx context.Context, c client.Client) ([]string, error) {
 	}
 	var names []string
 	for i := range list.Items {
-		names = append(names, list.Items[i].Namespace+"/"+list.Items[i].Name)
+		names = append(names, list.Items[i].GetName())
 		if err := remove(ctx, c, &list.Items[i]); err != nil {
 			return nil, err
 		}
