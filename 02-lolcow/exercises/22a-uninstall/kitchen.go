@@ -206,7 +206,11 @@ func (k *kitchen) observe(request kube.Request, _ *http.Request) (*http.Response
 		return nil, nil
 	}
 	if pots, err := k.list(k.b.Context()); err == nil && len(pots) > 0 {
-		k.b.Errorf("there is still the Teapot %s, and this was sent: %s", pots[0].GetName(), request)
+		text := "which is being deleted"
+		if pots[0].GetDeletionTimestamp() == nil {
+			text = "whose deletion has not begun"
+		}
+		k.b.Errorf("there is still the Teapot %s, %s, and this was sent: %s", pots[0].GetName(), text, request)
 	}
 	return nil, nil
 }

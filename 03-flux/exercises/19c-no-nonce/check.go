@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"example.com/workbook/03-flux/exercises/internal/post"
@@ -51,7 +52,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("after a crash the state says what is known", func(b *check.B) {
 		crashes(b, work.Entry, func(l *letter) {
 			switch state := l.state(); {
-			case state == unknown || state == sent && l.sends == 1:
+			case state == unknown || state == sent && l.count() == 1:
 			case state == sent:
 				b.Fatalf("the state is Sent, and the post office has got no letter")
 			default:
@@ -73,13 +74,24 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("an old object that it reads does no harm", func(b *check.B) {
 		l := newLetter(b, work.Entry)
-		l.readsOld()
+		l.readsOld(l.get())
 		l.call()
 		l.call()
 		l.readsNew()
 		l.settle()
 		l.atMostOnce()
 	})
+	t.Behaviour("an end that was recorded stays, whatever is read", func(b *check.B) {
+		l := newLetter(b, work.Entry)
+		var during *corev1.ConfigMap
+		l.inCall = func() { during = l.get() }
+		l.settle()
+		l.readsOld(during)
+		l.call()
+		l.readsNew()
+		l.expect(1, sent)
+	})
+	checkReplicas(t, work.Entry)
 	t.Behaviour("what is at its end is left as it is", func(b *check.B) {
 		for _, response := range []error{nil, post.ErrRejected, errTimeout} {
 			l := newLetter(b, work.Entry)
@@ -93,6 +105,26 @@ func Check(t *check.T, work check.Work[Entry]) {
 				}
 			}
 		}
+	})
+}
+
+// checkReplicas lets another replica reconcile the letter at the same moment.
+func checkReplicas(t *check.T, entry Entry) {
+	t.Behaviour("a letter that another replica has just sent is not sent again", func(b *check.B) {
+		l := newLetter(b, entry)
+		l.beforeTheFirstWrite(l.otherReplica)
+		l.settle()
+		l.expect(1, sent)
+	})
+	t.Behaviour("a letter that another replica is about to send is not sent by this one", func(b *check.B) {
+		l := newLetter(b, entry)
+		proceed := make(chan struct{})
+		other := proceed
+		l.beforeTheFirstWrite(func() { other = l.otherReplicaInCall(proceed) })
+		l.settle()
+		close(proceed)
+		<-other
+		l.atMostOnce()
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,9 +39,11 @@ type letter struct {
 	ctx   context.Context
 	crash context.CancelFunc
 
-	// What the post office does, and has done.
+	// What the post office does, and has done. What inCall is set to happens during the next call.
 	responses   []error
 	crashInCall bool
+	inCall      func()
+	mu          sync.Mutex
 	sends       int
 
 	crashed bool
@@ -66,8 +69,15 @@ func (l *letter) Send(ctx context.Context, text string) error {
 	if l.ctx.Err() != nil {
 		return l.ctx.Err() // a process that has crashed sends nothing
 	}
+	l.mu.Lock()
 	l.sends++
+	inCall := l.inCall
+	l.inCall = nil
+	l.mu.Unlock()
 	l.b.Event("  the post office gets the letter %q", text)
+	if inCall != nil {
+		inCall()
+	}
 	if l.crashInCall {
 		l.crashInCall = false
 		l.crashNow()
@@ -118,12 +128,47 @@ func (l *letter) crashAt(number int, after bool) {
 	})
 }
 
-// readsOld lets the controller read the letter as it is now, whatever is written.
-func (l *letter) readsOld() {
-	object, err := l.client.Get(l.b.Context(), letterName, metav1.GetOptions{})
-	if err != nil {
-		l.b.Fatalf("reading the letter: %v", err)
+// beforeTheFirstWrite does something between the controller's first read and its first write.
+func (l *letter) beforeTheFirstWrite(f func()) {
+	var once sync.Once
+	l.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		if kube.Writes(request) {
+			once.Do(f)
+		}
+		return nil, nil
+	})
+}
+
+// otherReplica calls Reconcile in another process.
+func (l *letter) otherReplica() {
+	l.b.Event("  another replica reconciles the letter")
+	err := l.entry(l.b.Context(), l.client, l, letterName)
+	l.b.Event("  the other replica returned the error: %v", err)
+}
+
+// otherReplicaInCall is otherReplica, in a goroutine, as far as its call of the post office, which responds when proceed is closed.
+// The channel that it returns is closed at its end.
+func (l *letter) otherReplicaInCall(proceed <-chan struct{}) chan struct{} {
+	calling, done := make(chan struct{}), make(chan struct{})
+	l.mu.Lock()
+	l.inCall = func() {
+		close(calling)
+		<-proceed
 	}
+	l.mu.Unlock()
+	go func() {
+		defer close(done)
+		l.otherReplica()
+	}()
+	select {
+	case <-calling:
+	case <-done:
+	}
+	return done
+}
+
+// readsOld lets the controller read the letter as it was, whatever has been written since.
+func (l *letter) readsOld(object *corev1.ConfigMap) {
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 	old, err := json.Marshal(object)
 	if err != nil {
@@ -163,7 +208,7 @@ func (l *letter) settle() {
 			return
 		}
 	}
-	l.b.Fatalf("after %d calls there is still no end: the state is %q, and the post office has got %d letters", most, l.state(), l.sends)
+	l.b.Fatalf("after %d calls there is still no end: the state is %q, and the post office has got %d letters", most, l.state(), l.count())
 }
 
 func (l *letter) get() *corev1.ConfigMap {
@@ -174,20 +219,27 @@ func (l *letter) get() *corev1.ConfigMap {
 	return object
 }
 
+// count is how often the post office has got the letter.
+func (l *letter) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sends
+}
+
 func (l *letter) state() string   { return l.get().Data["state"] }
 func (l *letter) version() string { return l.get().ResourceVersion }
 
 func (l *letter) atMostOnce() {
-	if l.sends > 1 {
-		l.b.Fatalf("the post office has got the letter %d times", l.sends)
+	if count := l.count(); count > 1 {
+		l.b.Fatalf("the post office has got the letter %d times", count)
 	}
 }
 
 func (l *letter) expect(sends int, states ...string) {
 	state := l.state()
 	switch {
-	case l.sends != sends:
-		l.b.Fatalf("the post office has got the letter %d times, and the state is %q", l.sends, state)
+	case l.count() != sends:
+		l.b.Fatalf("the post office has got the letter %d times, and the state is %q", l.count(), state)
 	case !slices.Contains(states, state):
 		l.b.Fatalf("the state is %q, and should be %q", state, states[0])
 	}

@@ -21,6 +21,8 @@ const (
 	chainName = "chain"
 	// most is how many calls one disturbance may need.
 	most = 60
+	// notALink is the number in a name like that of a link, without the label.
+	notALink = 99
 )
 
 // chain is a chain in a namespace of its own, the queue of its controller, and the controller that makes links ready.
@@ -43,7 +45,7 @@ func newChain(b *check.B, entry Entry, length int) *chain {
 	c.reader = c.wire.Client().CoreV1().ConfigMaps(namespace)
 	c.create(chainName, nil, map[string]string{"length": strconv.Itoa(length), "text": "Moo"})
 	// It is another user's, whatever its name is.
-	c.create(linkName(7), nil, map[string]string{"text": "not a link"})
+	c.create(linkName(notALink), nil, map[string]string{"text": "not a link"})
 	return c
 }
 
@@ -193,9 +195,9 @@ func (c *chain) expect(links state) {
 	if !right {
 		c.b.Fatalf("nothing triggers another call. The chain has length %d and text %q, and the links are %v", length, object.Data["text"], links)
 	}
-	other, err := c.client.Get(c.b.Context(), linkName(7), metav1.GetOptions{})
+	other, err := c.client.Get(c.b.Context(), linkName(notALink), metav1.GetOptions{})
 	if err != nil || other.Data["text"] != "not a link" {
-		c.b.Fatalf("%s, which is no link, was changed: %v (%v)", linkName(7), other.Data, err)
+		c.b.Fatalf("%s, which is no link, was changed: %v (%v)", linkName(notALink), other.Data, err)
 	}
 }
 

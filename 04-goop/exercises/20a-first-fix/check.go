@@ -40,9 +40,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.converge()
 	})
 	t.Behaviour("links that are too many are deleted, the last one first", func(b *check.B) {
-		c := newChain(b, work.Entry, 4)
+		// By name, chain-10 comes before chain-9.
+		c := newChain(b, work.Entry, 12)
 		c.converge()
-		c.set("length", "1")
+		c.set("length", "8")
 		c.lastFirst = true
 		c.converge()
 	})

@@ -2,6 +2,7 @@ package exitcode
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -39,7 +40,7 @@ func newRun(b *check.B, entry Entry) *run {
 	scheme := runtime.NewScheme()
 	r := &run{
 		b: b, entry: entry, wire: kube.NewWire(b), key: client.ObjectKey{Namespace: kube.Namespace(b), Name: "moo"},
-		ctx: &endless{Context: context.Background(), done: make(chan struct{})},
+		ctx: newEndless(),
 	}
 	r.must("making a scheme", v1alpha1.AddToScheme(scheme))
 	var err error
@@ -204,12 +205,18 @@ func (r *run) isThere() {
 	}
 }
 
-// endless is a context that ends when the check says so.
+// endless is a context that ends when the check says so. As that of signal.NotifyContext, it has a cause of its own if it is cancelled.
 type endless struct {
 	context.Context
-	once sync.Once
-	done chan struct{}
-	err  error
+	interrupt context.CancelCauseFunc
+	once      sync.Once
+	done      chan struct{}
+	err       error
+}
+
+func newEndless() *endless {
+	ctx, interrupt := context.WithCancelCause(context.Background())
+	return &endless{Context: ctx, interrupt: interrupt, done: make(chan struct{})}
 }
 
 func (e *endless) Done() <-chan struct{} { return e.done }
@@ -226,6 +233,9 @@ func (e *endless) Err() error {
 func (e *endless) end(err error) {
 	e.once.Do(func() {
 		e.err = err
+		if errors.Is(err, context.Canceled) {
+			e.interrupt(errors.New("interrupt signal received"))
+		}
 		close(e.done)
 	})
 }

@@ -30,7 +30,8 @@ func Uninstall(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return fmt.Errorf("these Teapots are left: %s: %w", strings.Join(left, ", "), err)
 	}
-	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "teapots.kitchen.example.com"}}
+	crd := &unstructured.Unstructured{}
+	crd.SetName("teapots.kitchen.example.com")
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	return errors.Join(
 		remove(ctx, c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kitchen-operator"}}),
