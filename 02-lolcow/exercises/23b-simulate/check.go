@@ -28,8 +28,8 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		simulated(b)
 	})
 	t.Behaviour("the test passes with reconcilers that are right", func(b *check.B) {
-		with(b, lab.Numbers).ExpectPass("a reconciler that counts updated and available replicas is right")
-		with(b, lab.NoOldPods).ExpectPass("a reconciler that also waits until no other replica is left is right")
+		with(b, lab.Numbers).ExpectPass("a reconciler that decides as kubectl rollout status does is right")
+		with(b, lab.NoOldPods).ExpectPass("a reconciler that wants no other replicas than those that are updated is right")
 	})
 	for _, wrong := range []struct{ name, reconciler, text string }{
 		{"the test fails if a Lolcow is Ready as soon as there is a Deployment", lab.AtOnce, "the Deployment controller has not reported anything, and the Lolcow is Ready"},
