@@ -41,6 +41,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("the test fails with a reconciler that writes no observedGeneration", func(b *check.B) {
 		with(b, lab.NoGeneration).ExpectFailure("the reconciler leaves observedGeneration at 0")
 	})
+	t.Behaviour("the test fails with a reconciler that writes no greeting, or that Ready is False", func(b *check.B) {
+		with(b, lab.NoGreeting).ExpectFailure("the reconciler leaves the greeting empty")
+		with(b, lab.NotReady).ExpectFailure("the reconciler writes that Ready is False")
+	})
 	t.Behaviour("the test fails with a reconciler that writes the status once", func(b *check.B) {
 		with(b, lab.Once).ExpectFailure("the spec was changed, and the status is about the spec before")
 	})

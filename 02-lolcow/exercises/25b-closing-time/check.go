@@ -87,6 +87,12 @@ func checkRest(t *check.T, entry Entry) {
 		if result.RequeueAfter > 0 {
 			b.Fatalf("the shop never closes, and Reconcile asks for another reconciliation in %s", result.RequeueAfter)
 		}
+		s.closesAt(-time.Hour)
+		s.reconcile()
+		s.expect("false")
+		s.removeTime()
+		s.reconcile()
+		s.expect("true")
 	})
 	t.Behaviour("a text that is no time changes nothing, and is not tried again", func(b *check.B) {
 		s := newShop(b, entry)

@@ -68,6 +68,13 @@ func (s *shop) set(text string) {
 	s.must("changing the ConfigMap", s.client.Patch(s.b.Context(), s.object(), client.RawPatch("application/merge-patch+json", patch)))
 }
 
+// removeTime removes the time, as a user.
+func (s *shop) removeTime() {
+	s.b.Event("the user removes closesAt")
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"closesAt":null}}`))
+	s.must("changing the ConfigMap", s.client.Patch(s.b.Context(), s.object(), patch))
+}
+
 func (s *shop) object() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name}}
 }

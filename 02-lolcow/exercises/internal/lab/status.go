@@ -24,6 +24,9 @@ const (
 	NoReason = "no-reason"
 	// NoGeneration does not write observedGeneration.
 	NoGeneration = "no-generation"
+	// NoGreeting does not write the greeting, and NotReady says that Ready is False.
+	NoGreeting = "no-greeting"
+	NotReady   = "not-ready"
 	// Once writes the status of a Lolcow that has none, and never again.
 	Once = "once"
 )
@@ -54,6 +57,16 @@ var statuses = map[string]func(ctx context.Context, c client.Client, lolcow *v1a
 	},
 	NoGeneration: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
 		report(lolcow, v1alpha1.ReasonServing, 0)
+		return c.Status().Update(ctx, lolcow)
+	},
+	NoGreeting: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
+		report(lolcow, v1alpha1.ReasonServing, lolcow.Generation)
+		lolcow.Status.Greeting = ""
+		return c.Status().Update(ctx, lolcow)
+	},
+	NotReady: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
+		report(lolcow, v1alpha1.ReasonServing, lolcow.Generation)
+		apimeta.FindStatusCondition(lolcow.Status.Conditions, v1alpha1.ConditionReady).Status = metav1.ConditionFalse
 		return c.Status().Update(ctx, lolcow)
 	},
 	Once: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
