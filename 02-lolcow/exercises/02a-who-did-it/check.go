@@ -32,7 +32,7 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		s := newScene(b, who)
 		s.create("web", 3, nil)
 		s.scheduled(3)
-		s.expect("web", "deployment-controller", "replicaset-controller", "default-scheduler")
+		s.expect("deployment-controller", "replicaset-controller", "default-scheduler")
 	})
 	if !ok {
 		return
@@ -42,7 +42,7 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		s.create("web-shop", 1, nil)
 		s.scheduled(1)
 		s.create("web", 1, paused)
-		s.expect("web")
+		s.expect()
 	})
 	t.Behaviour("a Deployment of the same name that was deleted does not count", func(b *check.B) {
 		s := newScene(b, who)
@@ -50,18 +50,18 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		s.scheduled(1)
 		s.remove("web")
 		s.create("web", 1, paused)
-		s.expect("web")
+		s.expect()
 	})
 	t.Behaviour("Pods that no scheduler takes: two components acted", func(b *check.B) {
 		s := newScene(b, who)
 		s.create("web", 1, func(d *appsv1.Deployment) { d.Spec.Template.Spec.SchedulerName = "none-such" })
 		s.events("Pods are created", func(event corev1.Event) bool { return event.Reason == "SuccessfulCreate" }, 1)
-		s.expect("web", "deployment-controller", "replicaset-controller")
+		s.expect("deployment-controller", "replicaset-controller")
 	})
 	t.Behaviour("a component of any other name is printed, too", func(b *check.B) {
 		s := newScene(b, who)
 		s.report(s.create("web", 1, paused), "night-watch")
-		s.expect("web", "night-watch")
+		s.expect("night-watch")
 	})
 	t.Behaviour("no such Deployment: an error", func(b *check.B) {
 		s := newScene(b, who)
@@ -154,9 +154,9 @@ func (s *scene) run(name string) (string, error) {
 	return s.who.Run(s.b, s.namespace, name)
 }
 
-// expect compares what the program prints.
-func (s *scene) expect(name string, want ...string) {
-	output, err := s.run(name)
+// expect compares what the program prints for the Deployment web.
+func (s *scene) expect(want ...string) {
+	output, err := s.run("web")
 	if err != nil {
 		s.b.Fatalf("the program ends with an error: %v", err)
 	}

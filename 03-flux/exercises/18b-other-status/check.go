@@ -3,6 +3,7 @@ package otherstatus
 
 import (
 	"fmt"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -142,9 +143,9 @@ func describe(s *v1alpha1.FluxSetup) string {
 	if s == nil {
 		return "nil"
 	}
-	text := fmt.Sprintf("of generation %d", s.Generation)
-	for _, condition := range s.Status.Conditions {
-		text += fmt.Sprintf("; %s=%s, %s, observedGeneration %d", condition.Type, condition.Status, condition.Reason, condition.ObservedGeneration)
+	text := []string{fmt.Sprintf("of generation %d", s.Generation)}
+	for _, c := range s.Status.Conditions {
+		text = append(text, fmt.Sprintf("%s=%s, %s, observedGeneration %d", c.Type, c.Status, c.Reason, c.ObservedGeneration))
 	}
-	return text
+	return strings.Join(text, "; ")
 }

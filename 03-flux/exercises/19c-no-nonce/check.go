@@ -29,19 +29,19 @@ func Check(t *check.T, work check.Work[Entry]) {
 	ok := t.Behaviour("a letter is sent", func(b *check.B) {
 		l := newLetter(b, work.Entry)
 		l.settle()
-		l.expect(1, sent)
+		l.expect(sent)
 	})
 	t.Behaviour("a letter that the post office rejects is Rejected, and not tried again", func(b *check.B) {
 		l := newLetter(b, work.Entry)
 		l.responses = []error{post.ErrRejected}
 		l.settle()
-		l.expect(1, rejected)
+		l.expect(rejected)
 	})
 	t.Behaviour("after a timeout the state is Unknown, and the letter is not sent again", func(b *check.B) {
 		l := newLetter(b, work.Entry)
 		l.responses = []error{errTimeout}
 		l.settle()
-		l.expect(1, unknown)
+		l.expect(unknown)
 	})
 	if !ok {
 		return
@@ -64,19 +64,19 @@ func Check(t *check.T, work check.Work[Entry]) {
 		l := newLetter(b, work.Entry)
 		l.crashInCall = true
 		l.settle()
-		l.expect(1, unknown)
+		l.expect(unknown)
 	})
 	t.Behaviour("if nothing could be written before the letter is sent, it is sent later", func(b *check.B) {
 		l := newLetter(b, work.Entry)
 		l.wire.Fail(1, kube.Writes)
 		l.settle()
-		l.expect(1, sent)
+		l.expect(sent)
 	})
 	t.Behaviour("an old object that it reads does no harm", func(b *check.B) {
 		l := newLetter(b, work.Entry)
 		l.readsOld(l.get())
-		l.call()
-		l.call()
+		l.try()
+		l.try()
 		l.readsNew()
 		l.settle()
 		l.atMostOnce()
@@ -87,9 +87,9 @@ func Check(t *check.T, work check.Work[Entry]) {
 		l.inCall = func() { during = l.get() }
 		l.settle()
 		l.readsOld(during)
-		l.call()
+		l.try()
 		l.readsNew()
-		l.expect(1, sent)
+		l.expect(sent)
 	})
 	checkReplicas(t, work.Entry)
 	t.Behaviour("what is at its end is left as it is", func(b *check.B) {
@@ -98,7 +98,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 			l.responses = []error{response}
 			l.settle()
 			seen := len(l.wire.Requests())
-			l.call()
+			l.try()
 			for _, request := range l.wire.Requests()[seen:] {
 				if kube.Writes(request) {
 					b.Fatalf("the letter is %s, and this was sent: %s", l.state(), request)
@@ -114,7 +114,7 @@ func checkReplicas(t *check.T, entry Entry) {
 		l := newLetter(b, entry)
 		l.beforeTheFirstWrite(l.otherReplica)
 		l.settle()
-		l.expect(1, sent)
+		l.expect(sent)
 	})
 	t.Behaviour("a letter that another replica is about to send is not sent by this one", func(b *check.B) {
 		l := newLetter(b, entry)

@@ -96,6 +96,9 @@ func (s state) ready(number int) bool {
 	return s[number] != nil && s[number].Data["ready"] == "yes"
 }
 
+// last is the number of the last link that there is.
+func (s state) last() int { return slices.Max(slices.Collect(maps.Keys(s))) }
+
 func (s state) versions() map[int]string {
 	versions := map[int]string{}
 	for number, link := range s {
@@ -164,17 +167,22 @@ func (c *chain) inspect(before, after state, writes []string) {
 		c.b.Fatalf("one call sent %d writes: %s", len(writes), strings.Join(writes, ", "))
 	}
 	for number := range after {
-		if c.ordered && before[number] == nil && number > 0 && !before.ready(number-1) {
-			c.b.Fatalf("%s was created, and the one before it was not ready", linkName(number))
-		}
-		if !c.mayUnready && before.ready(number) && !after.ready(number) {
-			c.b.Fatalf("the other controller had made %s ready, and now its data is %v", linkName(number), after[number].Data)
-		}
+		c.inspectLink(number, before, after)
 	}
 	for number := range before {
-		if c.lastFirst && after[number] == nil && len(before) > 0 && number != slices.Max(slices.Collect(maps.Keys(before))) {
+		if c.lastFirst && after[number] == nil && number != before.last() {
 			c.b.Fatalf("%s was deleted, and there was one after it", linkName(number))
 		}
+	}
+}
+
+// inspectLink looks at a link that is there after a call.
+func (c *chain) inspectLink(number int, before, after state) {
+	if c.ordered && before[number] == nil && number > 0 && !before.ready(number-1) {
+		c.b.Fatalf("%s was created, and the one before it was not ready", linkName(number))
+	}
+	if !c.mayUnready && before.ready(number) && !after.ready(number) {
+		c.b.Fatalf("the other controller had made %s ready, and now its data is %v", linkName(number), after[number].Data)
 	}
 }
 

@@ -24,13 +24,7 @@ func main() {
 
 // run prints who acted on a Deployment, on its ReplicaSets and on its Pods.
 func run(ctx context.Context, namespace, name string) error {
-	// The file that KUBECONFIG names, as kubectl.
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := newClient()
 	if err != nil {
 		return err
 	}
@@ -75,4 +69,14 @@ func run(ctx context.Context, namespace, name string) error {
 		}
 	}
 	return nil
+}
+
+func newClient() (kubernetes.Interface, error) {
+	// The file that KUBECONFIG names, as kubectl.
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
 }

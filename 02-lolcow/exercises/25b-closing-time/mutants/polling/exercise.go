@@ -26,14 +26,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.client.Get(ctx, req.NamespacedName, &shop); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	open, left := "true", time.Duration(0)
+	open := "true"
 	if text := shop.Data["closesAt"]; text != "" {
 		closesAt, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
 			return reconcile.Result{}, reconcile.TerminalError(err)
 		}
-		if left = closesAt.Sub(r.clock.Now()); left <= 0 {
-			open, left = "false", 0
+		if closesAt.Sub(r.clock.Now()) <= 0 {
+			open = "false"
 		}
 	}
 	if shop.Data["open"] != open {

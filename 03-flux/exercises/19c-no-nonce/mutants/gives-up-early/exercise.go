@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
 
 	"example.com/workbook/03-flux/exercises/internal/post"
 )
@@ -32,7 +33,8 @@ func Reconcile(ctx context.Context, client typedcorev1.ConfigMapInterface, offic
 	}
 	letter, err = write(ctx, client, letter, "Sending")
 	if err != nil {
-		return nil
+		klog.ErrorS(err, "Cannot write the intent")
+		return nil //nolint:nilerr // the mistake
 	}
 	_, err = write(ctx, client, letter, send(ctx, office, letter.Data["text"]))
 	return err

@@ -38,12 +38,10 @@ func Reconcile(ctx context.Context, client typedcorev1.ConfigMapInterface, offic
 }
 
 func send(ctx context.Context, office post.Office, text string) string {
-	switch err := office.Send(ctx, text); {
-	case err == nil:
-		return "Sent"
-	default:
+	if err := office.Send(ctx, text); err != nil {
 		return "Unknown"
 	}
+	return "Sent"
 }
 
 // write sends the whole object with its resourceVersion: the API server rejects it if another has written meanwhile.

@@ -36,7 +36,7 @@ func Reconcile(ctx context.Context, client typedcorev1.ConfigMapInterface, offic
 	}
 	state, err := send(ctx, office, letter.Data["text"])
 	if err != nil {
-		return errors.Join(err, clear(ctx, client, letter))
+		return errors.Join(err, takeBack(ctx, client, letter))
 	}
 	_, err = write(ctx, client, letter, state)
 	return err
@@ -53,8 +53,8 @@ func send(ctx context.Context, office post.Office, text string) (string, error) 
 	}
 }
 
-// clear says that the letter has yet to be sent.
-func clear(ctx context.Context, client typedcorev1.ConfigMapInterface, letter *corev1.ConfigMap) error {
+// takeBack says that the letter has yet to be sent.
+func takeBack(ctx context.Context, client typedcorev1.ConfigMapInterface, letter *corev1.ConfigMap) error {
 	_, err := write(ctx, client, letter, "")
 	return err
 }

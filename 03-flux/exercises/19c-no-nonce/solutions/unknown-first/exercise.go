@@ -30,12 +30,14 @@ func Reconcile(ctx context.Context, client typedcorev1.ConfigMapInterface, offic
 	if _, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return err
 	}
-	state := "Sent"
-	if err := office.Send(ctx, letter.Data["text"]); errors.Is(err, post.ErrRejected) {
-		state = "Rejected"
-	} else if err != nil {
+	switch err := office.Send(ctx, letter.Data["text"]); {
+	case err == nil:
+		patch = []byte(`{"data":{"state":"Sent"}}`)
+	case errors.Is(err, post.ErrRejected):
+		patch = []byte(`{"data":{"state":"Rejected"}}`)
+	default:
 		return nil
 	}
-	_, err = client.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"data":{"state":%q}}`, state), metav1.PatchOptions{})
+	_, err = client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }

@@ -16,7 +16,7 @@ import (
 
 // Run creates a Goop, waits until it has ended, deletes it, and returns the exit code.
 func Run(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (int, error) {
-	defer remove(ctx, c, goop)
+	defer func() { _ = remove(ctx, c, goop) }()
 	if err := c.Create(ctx, goop); err != nil {
 		return 0, err
 	}

@@ -26,7 +26,7 @@ func Run(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (code int
 		return 0, err
 	}
 	defer func() {
-		after, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		err = errors.Join(err, ignoreGone(c.Delete(after, goop, client.Preconditions{UID: &goop.UID})))
 	}()
