@@ -62,7 +62,14 @@ func (s *Servers) startCluster(ctx context.Context) (err error) {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	s.cluster = c
-	s.clusterIsOurs = s.clusterIsOurs || !bytes.Contains(output, []byte("is up already"))
+	if !bytes.Contains(output, []byte("is up already")) {
+		s.endCluster = func() error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			defer cancel()
+			_, err := s.make(ctx, "cluster-delete")
+			return err
+		}
+	}
 	return nil
 }
 
@@ -72,13 +79,10 @@ func (s *Servers) stopCluster() error {
 		return nil
 	}
 	err := os.RemoveAll(s.cluster.dir)
-	if s.clusterIsOurs {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_, stopErr := s.make(ctx, "cluster-delete")
-		err = errors.Join(err, stopErr)
+	if s.endCluster != nil {
+		err = errors.Join(err, s.endCluster())
 	}
-	s.cluster = nil
+	s.cluster, s.endCluster = nil, nil
 	return err
 }
 

@@ -25,9 +25,9 @@ type Servers struct {
 	shared   *server
 	attached bool
 	own      []*server
-	// cluster is the embedded one, which this pool ends if it has started it.
-	cluster       *server
-	clusterIsOurs bool
+	// cluster is the embedded one. endCluster ends it, and is nil if this pool has not started it.
+	cluster    *server
+	endCluster func() error
 
 	// cleaning is held while the namespaces of finished runs are deleted: those of all that have finished by then, at once.
 	cleaning sync.Mutex
