@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,8 @@ type chain struct {
 	// What is asserted after each call. Each is the subject of one behaviour.
 	ordered, oneWrite, lastFirst bool
 	mayUnready                   bool
+	// written is the number of the link that writesMeanwhile has changed.
+	written int
 }
 
 func newChain(b *check.B, entry Entry, length int) *chain {
@@ -71,6 +75,21 @@ func (c *chain) patch(name, key, value string) {
 func (c *chain) set(key, value string) {
 	c.b.Event("the user sets %s of the chain to %q", key, value)
 	c.patch(chainName, key, value)
+}
+
+// writesMeanwhile lets the other controller write a key of a link just before the next write of it.
+func (c *chain) writesMeanwhile(key, value string) {
+	var once sync.Once
+	c.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		if number, err := strconv.Atoi(strings.TrimPrefix(request.Name, chainName+"-")); err == nil && kube.Writes(request) {
+			once.Do(func() {
+				c.written = number
+				c.b.Event("the other controller writes %s of %s", key, request.Name)
+				c.patch(request.Name, key, value)
+			})
+		}
+		return nil, nil
+	})
 }
 
 // state has the links by number.
@@ -153,8 +172,12 @@ func (c *chain) converge() {
 func (c *chain) makeReady(links state) bool {
 	for _, number := range slices.Sorted(maps.Keys(links)) {
 		if !links.ready(number) {
-			c.b.Event("the other controller makes %s ready", linkName(number))
-			c.patch(linkName(number), "ready", "yes")
+			value := "yes"
+			if _, found := links[number].Data["ready"]; c.ordered && !found {
+				value = "not yet"
+			}
+			c.b.Event("the other controller writes into %s that it is ready: %s", linkName(number), value)
+			c.patch(linkName(number), "ready", value)
 			return true
 		}
 	}
@@ -180,6 +203,9 @@ func (c *chain) inspect(before, after state, writes []string) {
 func (c *chain) inspectLink(number int, before, after state) {
 	if c.ordered && before[number] == nil && number > 0 && !before.ready(number-1) {
 		c.b.Fatalf("%s was created, and the one before it was not ready", linkName(number))
+	}
+	if _, found := after[number].Data["ready"]; !c.mayUnready && before[number] == nil && found {
+		c.b.Fatalf("%s was created with data.ready, which is for the other controller to write", linkName(number))
 	}
 	if !c.mayUnready && before.ready(number) && !after.ready(number) {
 		c.b.Fatalf("the other controller had made %s ready, and now its data is %v", linkName(number), after[number].Data)

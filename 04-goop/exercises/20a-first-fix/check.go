@@ -49,10 +49,18 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("what the other controller has written stays", func(b *check.B) {
 		c := newChain(b, work.Entry, 2)
-		c.converge()
-		c.set("text", "Baa")
 		c.mayUnready = false
 		c.converge()
+		c.set("text", "Baa")
+		c.converge()
+		c.set("text", "Meh")
+		c.writesMeanwhile("since", "just now")
+		c.converge()
+		for number, link := range c.state() {
+			if number == c.written && link.Data["since"] != "just now" {
+				b.Fatalf("the other controller has written data.since of %s just before, and now its data is %v", link.Name, link.Data)
+			}
+		}
 	})
 	t.Behaviour("a request that fails is repeated", func(b *check.B) {
 		c := newChain(b, work.Entry, 2)

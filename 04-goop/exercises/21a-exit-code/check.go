@@ -82,6 +82,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.delete()
 		r.fails("a user has deleted the Goop")
 	})
+	t.Behaviour("a Goop that a user deletes before the watch begins is an error, too", func(b *check.B) {
+		r := newRun(b, work.Entry)
+		r.deleteBeforeWatch()
+		r.call()
+		r.fails("a user has deleted the Goop")
+	})
 	t.Behaviour("if the name is taken it returns an error, and deletes nothing", func(b *check.B) {
 		r := newRun(b, work.Entry)
 		r.create()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -140,6 +141,33 @@ func (r *run) create() {
 func (r *run) delete() {
 	r.b.Event("another user deletes the Goop")
 	r.must("deleting the Goop", r.client.Delete(r.b.Context(), r.goop()))
+}
+
+// deleteBeforeWatch lets another user delete the Goop just before the watch of Run begins. One that begins before there is a Goop
+// sees the deletion, which comes later then.
+func (r *run) deleteBeforeWatch() {
+	var once sync.Once
+	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		switch {
+		case request.Verb == "watch":
+			if _, err := r.get(); err == nil {
+				once.Do(r.delete)
+			}
+		case request.Verb == "create" && r.wire.OpenWatches() > 0:
+			once.Do(func() { r.b.Go(r.deleteWhenCreated) })
+		}
+		return nil, nil
+	})
+}
+
+func (r *run) deleteWhenCreated() {
+	for r.b.Context().Err() == nil {
+		if _, err := r.get(); err == nil {
+			r.delete()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func (r *run) replace() {

@@ -28,7 +28,9 @@ func Run(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (int, err
 
 // wait returns the exit code.
 func wait(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (int, error) {
-	w, err := c.Watch(ctx, &v1alpha1.GoopList{}, client.InNamespace(goop.Namespace), client.MatchingFields{metav1.ObjectNameField: goop.Name})
+	w, err := c.Watch(ctx, &v1alpha1.GoopList{}, client.InNamespace(goop.Namespace), client.MatchingFields{metav1.ObjectNameField: goop.Name},
+		// From where the Goop was created: no event can be missed.
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: goop.ResourceVersion}})
 	if err != nil {
 		return 0, err
 	}
