@@ -115,6 +115,14 @@ func (s state) ready(number int) bool {
 	return s[number] != nil && s[number].Data["ready"] == "yes"
 }
 
+// readiness says what a link has in data.ready.
+func (s state) readiness(number int) string {
+	if s[number] == nil {
+		return "it does not exist"
+	}
+	return fmt.Sprintf("its data.ready is %q", s[number].Data["ready"])
+}
+
 // last is the number of the last link that there is.
 func (s state) last() int { return slices.Max(slices.Collect(maps.Keys(s))) }
 
@@ -202,7 +210,7 @@ func (c *chain) inspect(before, after state, writes []string) {
 // inspectLink looks at a link that is there after a call.
 func (c *chain) inspectLink(number int, before, after state) {
 	if c.ordered && before[number] == nil && number > 0 && !before.ready(number-1) {
-		c.b.Fatalf("%s was created, and the one before it was not ready", linkName(number))
+		c.b.Fatalf("%s was created, and %s was not ready: %s", linkName(number), linkName(number-1), before.readiness(number-1))
 	}
 	if _, found := after[number].Data["ready"]; !c.mayUnready && before[number] == nil && found {
 		c.b.Fatalf("%s was created with data.ready, which is for the other controller to write", linkName(number))
