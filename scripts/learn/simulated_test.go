@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +20,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("LEARN_SIMULATED") != "" {
 		os.Exit(process(os.Args[1:], func(root string) checker { return &simulated{root: root} }))
 	}
+	// Where this was started with nohup, programs that the tests start would ignore SIGHUP too. A signal that is caught here is not
+	// ignored there.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(m.Run())
 }
 

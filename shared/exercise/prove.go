@@ -62,14 +62,9 @@ func Prove(ctx context.Context, root string, exercises []Exercise, how Proving) 
 		}
 		proofs = append(proofs, more...)
 	}
-	for _, p := range proofs {
-		// Before the clock starts: all runs share it.
-		if p.exercise.Needs == APIServer || p.exercise.Needs == Manager {
-			if err := servers.Start(ctx, func(text string) { fmt.Fprintf(how.Out, "          %s\n", text) }); err != nil {
-				return err
-			}
-			break
-		}
+	// Before the clock starts: all runs share them.
+	if err := startServers(ctx, servers, exercises, func(text string) { fmt.Fprintf(how.Out, "          %s\n", text) }); err != nil {
+		return err
 	}
 	began := time.Now()
 	if err := proveAll(ctx, servers, proofs, how); err != nil {
@@ -88,6 +83,25 @@ func Prove(ctx context.Context, root string, exercises []Exercise, how Proving) 
 		fmt.Fprintln(how.Out, fault)
 	}
 	return summary(how.Out, proofs, len(faults), time.Since(began))
+}
+
+// startServers starts the API server, and the cluster, that some of the exercises need.
+func startServers(ctx context.Context, servers *Servers, exercises []Exercise, note func(string)) error {
+	needs := map[Needs]bool{}
+	for _, e := range exercises {
+		needs[e.Needs] = true
+	}
+	if needs[APIServer] || needs[Manager] {
+		if err := servers.Start(ctx, note); err != nil {
+			return err
+		}
+	}
+	if needs[Cluster] {
+		if _, err := servers.acquireCluster(ctx, note); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // otherFaults are those that no run shows: in the form of exercises, and objects that runs left.

@@ -128,16 +128,16 @@ func runBuilt(ctx context.Context, binary string, t target, options Options) (Re
 	switch t.exercise.Needs {
 	case Nothing:
 		return execute(ctx, x)
-	case APIServer, Manager:
+	case APIServer, Manager, Cluster:
 	default:
-		return Result{}, fmt.Errorf("exercise %s needs a cluster: this is not there yet", t.exercise.ID)
+		return Result{}, fmt.Errorf("exercise %s needs a kind cluster: this is not there yet", t.exercise.ID)
 	}
 	servers := options.Servers
 	if servers == nil {
 		servers = NewServers(filepath.Dir(filepath.Dir(t.exercise.Module())))
 		defer servers.Close()
 	}
-	lease, err := servers.acquire(ctx, t.exercise.OwnServer, options.Note)
+	lease, err := servers.acquireFor(ctx, t.exercise, options.Note)
 	if err != nil {
 		return Result{}, err
 	}

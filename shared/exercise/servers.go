@@ -25,6 +25,9 @@ type Servers struct {
 	shared   *server
 	attached bool
 	own      []*server
+	// cluster is the embedded one. endCluster ends it, and is nil if this pool has not started it.
+	cluster    *server
+	endCluster func() error
 
 	// cleaning is held while the namespaces of finished runs are deleted: those of all that have finished by then, at once.
 	cleaning sync.Mutex
@@ -63,17 +66,26 @@ func (s *Servers) Close() error {
 		errs = append(errs, own.stop())
 	}
 	s.shared, s.own = nil, nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.stopCluster())...)
 }
 
 // lease is the use of a server by one run.
 type lease struct {
 	pool   *Servers
 	server *server
-	own    bool
+	// own is a server that no other run uses meanwhile, and cluster the embedded cluster.
+	own, cluster bool
 }
 
 func (l *lease) file() string { return l.server.file() }
+
+// acquireFor returns what a check of the exercise runs against.
+func (s *Servers) acquireFor(ctx context.Context, e Exercise, note func(string)) (*lease, error) {
+	if e.Needs == Cluster {
+		return s.acquireCluster(ctx, note)
+	}
+	return s.acquire(ctx, e.OwnServer, note)
+}
 
 func (s *Servers) acquire(ctx context.Context, own bool, note func(string)) (*lease, error) {
 	if own {
@@ -151,6 +163,9 @@ func (s *Servers) acquireOwn(ctx context.Context, note func(string)) (*lease, er
 // release deletes what the run left on the server. On a shared one that happens in the background: a reader waits for the
 // result, and not for this.
 func (l *lease) release(ctx context.Context, run string) error {
+	if l.cluster {
+		return l.server.deleteNamespaces(ctx, run)
+	}
 	if !l.own {
 		l.pool.finished.Store(run, true)
 		// Also after Ctrl-C: the server may outlive the runs.
@@ -218,5 +233,9 @@ func (s *Servers) leftovers(ctx context.Context) ([]string, error) {
 			all = append(all, o.String())
 		}
 	}
-	return all, nil
+	if s.cluster == nil {
+		return all, nil
+	}
+	left, err := s.cluster.leftNamespaces(ctx)
+	return append(all, left...), err
 }

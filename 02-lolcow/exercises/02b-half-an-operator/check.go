@@ -52,6 +52,7 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		k.rejects("13 cups", fields{"cups": int64(13)})
 		k.rejects("a blend of 21 characters", fields{"cups": int64(4), "blend": strings.Repeat("a", 21)})
 		k.rejects("the word \"four\" for cups", fields{"cups": "four"})
+		k.rejects("two and a half cups", fields{"cups": 2.5})
 	})
 	t.Behaviour("a Teapot without cups is rejected", func(b *check.B) {
 		k := newKitchen(b)

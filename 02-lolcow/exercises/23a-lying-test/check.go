@@ -41,6 +41,13 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("the test fails with a reconciler that writes no observedGeneration", func(b *check.B) {
 		with(b, lab.NoGeneration).ExpectFailure("the reconciler leaves observedGeneration at 0")
 	})
+	t.Behaviour("the test fails with a reconciler that writes no greeting, or that Ready is False", func(b *check.B) {
+		with(b, lab.NoGreeting).ExpectFailure("the reconciler leaves the greeting empty")
+		with(b, lab.NotReady).ExpectFailure("the reconciler writes that Ready is False")
+	})
+	t.Behaviour("the test fails with a reconciler that writes the status once", func(b *check.B) {
+		with(b, lab.Once).ExpectFailure("the spec was changed, and the status is about the spec before")
+	})
 	t.Behaviour("the test passes with your reconciler", func(b *check.B) {
 		with(b, "").ExpectPass("this is your own reconciler")
 	})
@@ -49,7 +56,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 }
 
-// keepsPromises reconciles a Lolcow on the API server, before and after a change of the spec.
+// keepsPromises reconciles a Lolcow on the API server, before and after changes of the spec.
 func keepsPromises(b *check.B, entry Entry) {
 	c, err := client.New(kube.Config(b), client.Options{Scheme: lab.Scheme()})
 	if err != nil {
@@ -82,9 +89,14 @@ func keepsPromises(b *check.B, entry Entry) {
 		}
 	}
 	expect()
-	lolcow.Spec.Greeting = "Baa"
-	if err := c.Update(b.Context(), lolcow); err != nil {
-		b.Fatalf("changing the Lolcow: %v", err)
+	for _, change := range []func(spec *v1alpha1.LolcowSpec){
+		func(spec *v1alpha1.LolcowSpec) { spec.Greeting = "Baa" },
+		func(spec *v1alpha1.LolcowSpec) { spec.Replicas = new(int32(2)) },
+	} {
+		change(&lolcow.Spec)
+		if err := c.Update(b.Context(), lolcow); err != nil {
+			b.Fatalf("changing the Lolcow: %v", err)
+		}
+		expect()
 	}
-	expect()
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -51,17 +51,14 @@ func (w *Wire) Expire(resourceVersion string, inStream bool) {
 
 // Bookmark responds to the next watch that asks for bookmarks with one, at this resourceVersion, and the end of the stream.
 func (w *Wire) Bookmark(resourceVersion string) {
-	var once sync.Once
-	w.Before(func(request Request, r *http.Request) (out *http.Response, _ error) {
-		if request.Verb != "watch" || request.Query.Get("allowWatchBookmarks") != "true" {
+	var done atomic.Bool
+	w.Before(func(request Request, r *http.Request) (*http.Response, error) {
+		if request.Verb != "watch" || request.Query.Get("allowWatchBookmarks") != "true" || !done.CompareAndSwap(false, true) {
 			return nil, nil
 		}
-		once.Do(func() {
-			w.b.Event("  a bookmark at resourceVersion %s, and the end of the stream", resourceVersion)
-			out = response(r, http.StatusOK, fmt.Sprintf(
-				`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":%q}}}`+"\n", resourceVersion))
-		})
-		return out, nil
+		w.b.Event("  a bookmark at resourceVersion %s, and the end of the stream", resourceVersion)
+		return response(r, http.StatusOK, fmt.Sprintf(
+			`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":%q}}}`+"\n", resourceVersion)), nil
 	})
 }
 

@@ -46,33 +46,33 @@ func Scheme() *runtime.Scheme {
 }
 
 // Client returns a client of the API server, which has the CRD of Lolcow. The check starts it.
-func Client(t testing.TB) client.Client {
-	t.Helper()
+func Client(tb testing.TB) client.Client {
+	tb.Helper()
 	config, err := kube.Access()
 	if err != nil {
-		t.Fatalf("%v (make learn runs this test with one)", err)
+		tb.Fatalf("%v (make learn runs this test with one)", err)
 	}
 	c, err := client.New(config, client.Options{Scheme: Scheme()})
 	if err != nil {
-		t.Fatalf("making a client: %v", err)
+		tb.Fatalf("making a client: %v", err)
 	}
 	return c
 }
 
 // Namespace returns a new namespace on the API server.
-func Namespace(t testing.TB) string {
-	t.Helper()
+func Namespace(tb testing.TB) string {
+	tb.Helper()
 	config, err := kube.Access()
 	if err != nil {
-		t.Fatalf("%v (make learn runs this test with one)", err)
+		tb.Fatalf("%v (make learn runs this test with one)", err)
 	}
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		t.Fatalf("making a client: %v", err)
+		tb.Fatalf("making a client: %v", err)
 	}
-	name, err := kube.CreateNamespace(t.Context(), clientset)
+	name, err := kube.CreateNamespace(tb.Context(), clientset)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return name
 }

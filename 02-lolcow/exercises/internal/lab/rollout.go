@@ -16,7 +16,8 @@ import (
 
 // The names of the reconcilers that tests of 23b are run with.
 const (
-	// Numbers and NoOldPods are right. NoOldPods also waits until no Pod of before is left.
+	// Numbers and NoOldPods are right: all replicas are updated and available, and no Pod of before is left, which might be one of
+	// those that are available.
 	Numbers   = "numbers"
 	NoOldPods = "no-old-pods"
 	// AtOnce is Ready as soon as there is a Deployment.
@@ -31,8 +32,10 @@ const (
 
 // rollouts are the ways in which they decide whether a Deployment serves what its spec asks for.
 var rollouts = map[string]func(d *appsv1.Deployment) bool{
+	// As kubectl rollout status does.
 	Numbers: func(d *appsv1.Deployment) bool {
-		return observed(d) && d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.AvailableReplicas == *d.Spec.Replicas
+		return observed(d) && d.Status.UpdatedReplicas >= *d.Spec.Replicas && d.Status.Replicas <= d.Status.UpdatedReplicas &&
+			d.Status.AvailableReplicas >= d.Status.UpdatedReplicas
 	},
 	NoOldPods: func(d *appsv1.Deployment) bool {
 		return observed(d) && d.Status.Replicas == *d.Spec.Replicas && d.Status.UpdatedReplicas == d.Status.Replicas &&

@@ -24,6 +24,11 @@ const (
 	NoReason = "no-reason"
 	// NoGeneration does not write observedGeneration.
 	NoGeneration = "no-generation"
+	// NoGreeting does not write the greeting, and NotReady says that Ready is False.
+	NoGreeting = "no-greeting"
+	NotReady   = "not-ready"
+	// Once writes the status of a Lolcow that has none, and never again.
+	Once = "once"
 )
 
 // statuses are the ways in which they write the status.
@@ -52,6 +57,23 @@ var statuses = map[string]func(ctx context.Context, c client.Client, lolcow *v1a
 	},
 	NoGeneration: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
 		report(lolcow, v1alpha1.ReasonServing, 0)
+		return c.Status().Update(ctx, lolcow)
+	},
+	NoGreeting: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
+		report(lolcow, v1alpha1.ReasonServing, lolcow.Generation)
+		lolcow.Status.Greeting = ""
+		return c.Status().Update(ctx, lolcow)
+	},
+	NotReady: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
+		report(lolcow, v1alpha1.ReasonServing, lolcow.Generation)
+		apimeta.FindStatusCondition(lolcow.Status.Conditions, v1alpha1.ConditionReady).Status = metav1.ConditionFalse
+		return c.Status().Update(ctx, lolcow)
+	},
+	Once: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
+		if len(lolcow.Status.Conditions) > 0 {
+			return nil
+		}
+		report(lolcow, v1alpha1.ReasonServing, lolcow.Generation)
 		return c.Status().Update(ctx, lolcow)
 	},
 }

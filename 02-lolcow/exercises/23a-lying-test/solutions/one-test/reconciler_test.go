@@ -25,20 +25,26 @@ func TestReconcileWritesTheStatus(t *testing.T) {
 	}
 
 	key := client.ObjectKeyFromObject(lolcow)
-	// The check puts other reconcilers in the place of yours.
-	if _, err := lab.Reconciler(c, New).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-		t.Fatalf("Reconcile returned an error: %v", err)
-	}
-	if err := c.Get(t.Context(), key, lolcow); err != nil {
-		t.Fatalf("reading the Lolcow: %v", err)
-	}
-	if lolcow.Status.Greeting != "Moo" {
-		t.Errorf("the greeting in the status is %q", lolcow.Status.Greeting)
-	}
-	if lolcow.Status.ObservedGeneration != lolcow.Generation {
-		t.Errorf("observedGeneration is %d, and the generation %d", lolcow.Status.ObservedGeneration, lolcow.Generation)
-	}
-	if !apimeta.IsStatusConditionTrue(lolcow.Status.Conditions, v1alpha1.ConditionReady) {
-		t.Errorf("the conditions are %v", lolcow.Status.Conditions)
+	for _, greeting := range []string{"Moo", "Baa"} {
+		lolcow.Spec.Greeting = greeting
+		if err := c.Update(t.Context(), lolcow); err != nil {
+			t.Fatalf("changing the greeting: %v", err)
+		}
+		// The check puts other reconcilers in the place of yours.
+		if _, err := lab.Reconciler(c, New).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+			t.Fatalf("Reconcile returned an error: %v", err)
+		}
+		if err := c.Get(t.Context(), key, lolcow); err != nil {
+			t.Fatalf("reading the Lolcow: %v", err)
+		}
+		if lolcow.Status.Greeting != greeting {
+			t.Errorf("the greeting in the status is %q, and not %q", lolcow.Status.Greeting, greeting)
+		}
+		if lolcow.Status.ObservedGeneration != lolcow.Generation {
+			t.Errorf("observedGeneration is %d, and the generation %d", lolcow.Status.ObservedGeneration, lolcow.Generation)
+		}
+		if !apimeta.IsStatusConditionTrue(lolcow.Status.Conditions, v1alpha1.ConditionReady) {
+			t.Errorf("the conditions are %v", lolcow.Status.Conditions)
+		}
 	}
 }

@@ -1,0 +1,38 @@
+package smallest
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&corev1.Namespace{}).
+		Complete(&reconciler{client: mgr.GetClient()})
+}
+
+type reconciler struct{ client client.Client }
+
+// Reconcile gives a Namespace the label seen=yes.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var namespace corev1.Namespace
+	if err := r.client.Get(ctx, req.NamespacedName, &namespace); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if namespace.Labels["seen"] == "yes" {
+		return reconcile.Result{}, nil
+	}
+	before := namespace.DeepCopy()
+	metav1.SetMetaDataLabel(&namespace.ObjectMeta, "seen", "yes")
+	if err := r.client.Patch(ctx, &namespace, client.MergeFrom(before)); err != nil {
+		logf.FromContext(ctx).Error(err, "Cannot write the label")
+	}
+	return reconcile.Result{}, nil
+}

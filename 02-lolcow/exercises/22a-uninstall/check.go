@@ -1,0 +1,81 @@
+// Package uninstall is exercise 22a: the removal of an operator, with all that it has to clean up.
+package uninstall
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/shared/exercise/check"
+)
+
+// Entry is what the reader writes.
+type Entry func(ctx context.Context, c client.Client) error
+
+const patience = 5 * time.Second
+
+// Check uninstalls the operator of a kitchen.
+func Check(t *check.T, work check.Work[Entry]) {
+	ok := t.Behaviour("at the end nothing is left", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.create("one")
+		k.create("two")
+		k.uninstall()
+		k.nothingIsLeft()
+	})
+	t.Behaviour("the operator has cleaned up after each Teapot", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.create("one")
+		k.create("two")
+		_ = k.call(b.Context()) // the error is the first behaviour's
+		k.allCleanedUp()
+	})
+	if !ok {
+		return
+	}
+	t.Behaviour("a Teapot that is created meanwhile is cleaned up, too", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.create("one")
+		k.late()
+		k.uninstall()
+		k.nothingIsLeft()
+		k.allCleanedUp()
+	})
+	t.Behaviour("what is gone already is no error", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.uninstall()
+		b.Event("it is called once more, with the same client and with a new one")
+		k.uninstall()
+		k.newClient()
+		k.uninstall()
+	})
+	t.Behaviour("without the CRD the operator is deleted all the same", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.deleteCRD()
+		k.newClient()
+		k.uninstall()
+		k.nothingIsLeft()
+	})
+	t.Behaviour("a Teapot that is not cleaned up is named, and operator and CRD stay", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.create("stuck")
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		k.cancelWhenDeleted("stuck", cancel)
+		err := k.call(ctx)
+		switch {
+		case err == nil:
+			b.Fatalf("the Teapot stuck is not cleaned up, and Uninstall returned no error")
+		case !strings.Contains(err.Error(), "stuck"):
+			b.Fatalf("the Teapot stuck is not cleaned up, and the error does not name it: %v", err)
+		}
+		k.stays("stuck")
+		b.Event("the operator can clean up now, and Uninstall is called again")
+		k.unstick()
+		k.uninstall()
+		k.nothingIsLeft()
+		k.allCleanedUp()
+	})
+}

@@ -1,0 +1,269 @@
+package exitcode
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// run is one call of Run, and all others that write the Goop.
+type run struct {
+	b      *check.B
+	entry  Entry
+	wire   *kube.Wire
+	client client.Client
+	reader client.WithWatch
+	key    client.ObjectKey
+	ctx    *endless
+	// other is the UID of a Goop that is not the one of Run.
+	other types.UID
+
+	returned <-chan struct{}
+	code     int
+	err      error
+}
+
+func newRun(b *check.B, entry Entry) *run {
+	scheme := runtime.NewScheme()
+	r := &run{
+		b: b, entry: entry, wire: kube.NewWire(b), key: client.ObjectKey{Namespace: kube.Namespace(b), Name: "moo"},
+		ctx: newEndless(),
+	}
+	r.must("making a scheme", v1alpha1.AddToScheme(scheme))
+	var err error
+	r.client, err = client.New(kube.Config(b), client.Options{Scheme: scheme})
+	r.must("making a client", err)
+	r.reader, err = client.NewWithWatch(r.wire.Config(), client.Options{Scheme: scheme})
+	r.must("making a client", err)
+	b.Cleanup(func() { r.ctx.end(context.Canceled) })
+	return r
+}
+
+func (r *run) must(what string, err error) {
+	if err != nil {
+		r.b.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (r *run) goop() *v1alpha1.Goop {
+	return &v1alpha1.Goop{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.key.Namespace, Name: r.key.Name}, Spec: v1alpha1.GoopSpec{Cmd: []string{"true"}},
+	}
+}
+
+// call calls Run.
+func (r *run) call() {
+	r.b.Event("Run is called")
+	r.returned = r.b.Go(func() { r.code, r.err = r.entry(r.ctx, r.reader, r.goop()) })
+}
+
+// start calls Run, and waits until it has created its Goop and watches.
+func (r *run) start() {
+	r.call()
+	r.b.Eventually(patience, func() string {
+		switch _, err := r.get(); {
+		case apierrors.IsNotFound(err):
+			return "Run has created no Goop"
+		case err != nil:
+			return err.Error()
+		}
+		if r.wire.OpenWatches() == 0 {
+			return "Run does not watch"
+		}
+		return ""
+	})
+}
+
+func (r *run) get() (*v1alpha1.Goop, error) {
+	var goop v1alpha1.Goop
+	err := r.client.Get(r.b.Context(), r.key, &goop)
+	return &goop, err
+}
+
+// update writes the status, as the operator.
+func (r *run) update(change func(status *v1alpha1.GoopStatus)) {
+	goop, err := r.get()
+	r.must("reading the Goop", err)
+	change(&goop.Status)
+	r.must("writing the status", r.client.Status().Update(r.b.Context(), goop))
+}
+
+// working is a change of the status that is not the end.
+func (r *run) working() {
+	r.b.Event("the operator reports that a worker runs")
+	r.update(func(status *v1alpha1.GoopStatus) { status.Desired++; status.Running++ })
+}
+
+// ends writes the end of the work: the condition, and the exit codes of workers that have failed.
+func (r *run) ends(condition string, codes []int32) {
+	r.b.Event("the operator reports the end: %s, exit codes %v", condition, codes)
+	r.update(func(status *v1alpha1.GoopStatus) {
+		status.Running = 0
+		for i, code := range codes {
+			status.Failures = append(status.Failures, v1alpha1.Failure{Node: "node", Round: int32(i), ExitCode: code})
+		}
+		if len(codes) > 0 {
+			status.ExitCode = new(slices.Max(codes))
+		}
+		apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Ended"})
+	})
+}
+
+// cancel ends the context of Run.
+func (r *run) cancel(err error) {
+	r.b.Event("the context ends: %v", err)
+	r.ctx.end(err)
+}
+
+// create creates a Goop of the same name, as another user.
+func (r *run) create() {
+	r.b.Event("another user creates a Goop of the same name")
+	goop := r.goop()
+	r.must("creating a Goop", r.client.Create(r.b.Context(), goop))
+	r.other = goop.UID
+}
+
+// delete deletes the Goop, as another user.
+func (r *run) delete() {
+	r.b.Event("another user deletes the Goop")
+	r.must("deleting the Goop", r.client.Delete(r.b.Context(), r.goop()))
+}
+
+// deleteBeforeWatch lets another user delete the Goop just before the watch of Run begins. One that begins before there is a Goop
+// sees the deletion, which comes later then.
+func (r *run) deleteBeforeWatch() {
+	var once sync.Once
+	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		switch {
+		case request.Verb == "watch":
+			if _, err := r.get(); err == nil {
+				once.Do(r.delete)
+			}
+		case request.Verb == "create" && r.wire.OpenWatches() > 0:
+			once.Do(func() { r.b.Go(r.deleteWhenCreated) })
+		}
+		return nil, nil
+	})
+}
+
+func (r *run) deleteWhenCreated() {
+	for r.b.Context().Err() == nil {
+		if _, err := r.get(); err == nil {
+			r.delete()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (r *run) replace() {
+	r.delete()
+	r.create()
+}
+
+// replaceBeforeDelete lets another user be a moment faster than the deletion by Run.
+func (r *run) replaceBeforeDelete() {
+	var once sync.Once
+	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		if request.Verb == "delete" || request.Verb == "deletecollection" {
+			once.Do(r.replace)
+		}
+		return nil, nil
+	})
+}
+
+// reads are the requests by which Run has read Goops, without watches.
+func (r *run) reads() []kube.Request {
+	return slices.DeleteFunc(r.wire.Requests("get", "list"), func(request kube.Request) bool { return request.Resource != "goops" })
+}
+
+// wait waits until Run has returned.
+func (r *run) wait() {
+	r.b.Eventually(patience, func() string {
+		select {
+		case <-r.returned:
+			return ""
+		default:
+			return "Run has not returned"
+		}
+	})
+	r.b.Event("Run has returned %d, and the error: %v", r.code, r.err)
+}
+
+func (r *run) returns(code int) {
+	r.wait()
+	switch {
+	case r.err != nil:
+		r.b.Fatalf("Run returned an error: %v", r.err)
+	case r.code != code:
+		r.b.Fatalf("Run returned %d, and should have returned %d", r.code, code)
+	}
+}
+
+func (r *run) fails(why string) {
+	r.wait()
+	if r.err == nil {
+		r.b.Fatalf("%s, and Run returned %d without an error", why, r.code)
+	}
+}
+
+func (r *run) isGone() {
+	if goop, err := r.get(); !apierrors.IsNotFound(err) {
+		r.b.Fatalf("Run has returned, and the Goop is still there: %s (%v)", goop.UID, err)
+	}
+}
+
+func (r *run) isThere() {
+	if goop, err := r.get(); err != nil || goop.UID != r.other {
+		r.b.Fatalf("the Goop of another user is not there any more: %v", err)
+	}
+}
+
+// endless is a context that ends when the check says so. As that of signal.NotifyContext, it has a cause of its own if it is cancelled.
+type endless struct {
+	context.Context
+	interrupt context.CancelCauseFunc
+	once      sync.Once
+	done      chan struct{}
+	err       error
+}
+
+func newEndless() *endless {
+	ctx, interrupt := context.WithCancelCause(context.Background())
+	return &endless{Context: ctx, interrupt: interrupt, done: make(chan struct{})}
+}
+
+func (e *endless) Done() <-chan struct{} { return e.done }
+
+func (e *endless) Err() error {
+	select {
+	case <-e.done:
+		return e.err
+	default:
+		return nil
+	}
+}
+
+func (e *endless) end(err error) {
+	e.once.Do(func() {
+		e.err = err
+		if errors.Is(err, context.Canceled) {
+			e.interrupt(errors.New("interrupt signal received"))
+		}
+		close(e.done)
+	})
+}

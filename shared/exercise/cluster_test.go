@@ -1,0 +1,66 @@
+package exercise
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/workbook/shared/exercise/check"
+)
+
+// The cluster of this test is an API server alone, and its Makefile notes what it is asked for.
+func TestTheEmbeddedCluster(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	ctx := t.Context()
+	pool := NewServers(t.TempDir())
+	defer pool.Close()
+	g.Expect(pool.Start(ctx, func(string) {})).To(Succeed())
+
+	for name, c := range map[string]struct{ says, asked string }{
+		"one that was started ends with the pool": {"the cluster is up", "cluster embedded\ncluster-delete embedded\n"},
+		"one that was up stays":                   {"the embedded cluster workbook is up already", "cluster embedded\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			root := t.TempDir()
+			write(t, filepath.Join(root, "Makefile"), "cluster cluster-delete:\n\t@echo $@ $(CLUSTER) >> asked\n\t@echo '"+c.says+"'\n")
+			kubeconfig(t, filepath.Join(root, ".kube", "config"), pool.shared)
+
+			clusters := NewServers(root)
+			e := Exercise{Needs: Cluster}
+			lease, err := clusters.acquireFor(ctx, e, func(string) {})
+			g.Expect(err).NotTo(HaveOccurred())
+			client := clientOf(g, lease.server)
+			run := strings.ReplaceAll(name, " ", "-")
+			leave(ctx, g, client, run)
+			g.Expect(lease.release(ctx, run)).To(Succeed())
+			list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: check.RunLabel + "=" + run})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(list.Items).To(ConsistOf(HaveField("DeletionTimestamp", Not(BeNil()))))
+
+			_, err = clusters.acquireFor(ctx, e, func(string) {})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(clusters.Close()).To(Succeed())
+			g.Expect(os.ReadFile(filepath.Join(root, "asked"))).To(BeEquivalentTo(c.asked), "it is asked for once")
+			g.Expect(filepath.Glob(filepath.Join(serversDir(root), "*"))).To(BeEmpty())
+		})
+	}
+}
+
+// kubeconfig writes a file that leads to the server under the name of the embedded cluster.
+func kubeconfig(t *testing.T, file string, s *server) {
+	t.Helper()
+	config := api.NewConfig()
+	config.Clusters["c"] = &api.Cluster{Server: s.config.Host, CertificateAuthorityData: s.config.CAData}
+	config.AuthInfos["c"] = &api.AuthInfo{ClientCertificateData: s.config.CertData, ClientKeyData: s.config.KeyData}
+	config.Contexts["embedded-workbook"] = &api.Context{Cluster: "c", AuthInfo: "c"}
+	write(t, file, "")
+	NewWithT(t).Expect(clientcmd.WriteToFile(*config, file)).To(Succeed())
+}
