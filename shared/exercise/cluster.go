@@ -2,6 +2,7 @@ package exercise
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,13 +38,9 @@ func (s *Servers) startCluster(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	name := os.Getenv("CLUSTER_NAME")
-	if name == "" {
-		name = config.Project()
-	}
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: filepath.Join(s.root, ".kube", "config")},
-		&clientcmd.ConfigOverrides{CurrentContext: "embedded-" + name}).ClientConfig()
+		&clientcmd.ConfigOverrides{CurrentContext: embeddedContext()}).ClientConfig()
 	if err != nil {
 		return fmt.Errorf("reading the access to the embedded cluster: %w", err)
 	}
@@ -71,6 +68,11 @@ func (s *Servers) startCluster(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// embeddedContext is the context of the embedded cluster in the kubeconfig of the harness.
+func embeddedContext() string {
+	return "embedded-" + cmp.Or(os.Getenv("CLUSTER_NAME"), config.Project())
 }
 
 // stopCluster ends the cluster if the pool started it.

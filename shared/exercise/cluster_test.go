@@ -60,7 +60,7 @@ func kubeconfig(t *testing.T, file string, s *server) {
 	config := api.NewConfig()
 	config.Clusters["c"] = &api.Cluster{Server: s.config.Host, CertificateAuthorityData: s.config.CAData}
 	config.AuthInfos["c"] = &api.AuthInfo{ClientCertificateData: s.config.CertData, ClientKeyData: s.config.KeyData}
-	config.Contexts["embedded-workbook"] = &api.Context{Cluster: "c", AuthInfo: "c"}
+	config.Contexts[embeddedContext()] = &api.Context{Cluster: "c", AuthInfo: "c"}
 	write(t, file, "")
 	NewWithT(t).Expect(clientcmd.WriteToFile(*config, file)).To(Succeed())
 }
