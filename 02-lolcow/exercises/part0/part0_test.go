@@ -94,8 +94,16 @@ func TestRequirements(t *testing.T) {
 	if versions["example.org/mine"] != "v1.2.3" || versions["sigs.k8s.io/yaml"] != "v1.99.0" || versions["k8s.io/client-go"] == "v0.36.0" {
 		t.Errorf("the requirements are %v", versions)
 	}
-	if len(parsed.Replace) != 2 {
-		t.Errorf("%d replacements", len(parsed.Replace))
+	replaced := map[string]string{}
+	for _, one := range parsed.Replace {
+		replaced[one.Old.Path] = one.New.Path
+	}
+	for _, module := range []string{"shared", "02-lolcow", "02-lolcow/exercises"} {
+		path := replaced["example.com/workbook/"+module]
+		if content, err := os.ReadFile(filepath.Join(path, "go.mod")); err != nil || !filepath.IsAbs(path) ||
+			!strings.HasPrefix(string(content), "module example.com/workbook/"+module+"\n") {
+			t.Errorf("the module %s is replaced by %q: %v", module, path, err)
+		}
 	}
 	if sums := read(t, temp, "part0.sum"); !strings.Contains(sums, "example.org/mine") || !strings.Contains(sums, "k8s.io/client-go") {
 		t.Error("a sum is missing")
