@@ -70,7 +70,7 @@ func TestProveFindsWhatIsWrong(t *testing.T) {
 		want    string
 	}{
 		"a start that passes":          {map[string]string{"exercise.go": "//go:build start\n\npackage double\n\nfunc Double(n int) int { return 2 * n }\n"}, "FAIL 07a start"},
-		"a solution that fails":        {map[string]string{"solutions/plain/exercise.go": "package double\n\nfunc Double(n int) int { return 2 }\n"}, "FAIL 07a solution plain"},
+		"a solution that fails":        {map[string]string{"solutions/other/exercise.go": "package double\n\nfunc Double(n int) int { return 2 }\n", "solutions/other/why.txt": "Two."}, "FAIL 07a solution other"},
 		"a mutant that passes":         {map[string]string{"mutants/square.patch": mutant("It shifts.", "n << 1")}, "FAIL 07a mutant square"},
 		"a mutant with other failures": {map[string]string{"mutants/square.patch": mutant("It is seven.", "7")}, "1 became 7"},
 		"a README without hints":       {map[string]string{"README.md": "# 07a\n"}, "the README has 0 hints"},
@@ -104,7 +104,7 @@ func TestASolutionWithADataRaceFails(t *testing.T) {
 	if !canRace() {
 		t.Skip("the race detector needs a C compiler")
 	}
-	out, err := prove(t, map[string]string{"solutions/plain/exercise.go": `package double
+	out, err := prove(t, map[string]string{"solutions/other/why.txt": "It adds at once.", "solutions/other/exercise.go": `package double
 
 func Double(n int) int {
 	sum, done := n, make(chan bool)
