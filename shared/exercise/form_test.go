@@ -20,7 +20,7 @@ func TestTheFormOfAllExercises(t *testing.T) {
 			g.Expect(faultsOfForm(e)).To(BeEmpty())
 			mutants, err := e.Mutants()
 			g.Expect(err).NotTo(HaveOccurred())
-			folders := folders{e.Module(): t.TempDir()}
+			folders := folders{e.Module(): {dir: t.TempDir()}}
 			for _, m := range mutants {
 				_, err := folders.write(t.Context(), e, m)
 				g.Expect(err).NotTo(HaveOccurred())

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/gofrs/flock"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -56,26 +57,39 @@ func (e Exercise) Mutants() ([]Mutant, error) {
 
 // folders has a folder for each module in which the mutants of its exercises are. It is in work/, as the reader's code: the
 // mutants are packages of the module, and git and ./... leave them out.
-type folders map[string]string
+type folders map[string]*folder
+
+type folder struct {
+	dir  string
+	lock *flock.Flock
+}
 
 func (f folders) of(module string) (string, error) {
-	if f[module] != "" {
-		return f[module], nil
+	if f[module] != nil {
+		return f[module].dir, nil
 	}
 	work := filepath.Join(module, "work")
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(work, "proof-")
-	f[module] = dir
-	return dir, err
+	// The name is the same each time, or Go would find no package in its cache.
+	own := &folder{dir: filepath.Join(work, "proof"), lock: flock.New(filepath.Join(work, "proof.lock"))}
+	free, err := own.lock.TryLock()
+	if err != nil {
+		return "", err
+	}
+	if !free {
+		return "", fmt.Errorf("%s is in use: another exercises-check runs in this clone; wait for its end", own.dir)
+	}
+	f[module] = own
+	// A run that was killed has left its own.
+	return own.dir, os.RemoveAll(own.dir)
 }
 
 func (f folders) remove() {
-	for _, dir := range f {
-		_ = os.RemoveAll(dir)
-		// It stays if the reader's answers are in it.
-		_ = os.Remove(filepath.Dir(dir))
+	for _, own := range f {
+		_ = os.RemoveAll(own.dir)
+		_ = own.lock.Unlock()
 	}
 }
 

@@ -59,8 +59,21 @@ func TestProveLeavesNoMutant(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	e := workbook(t, nil)
-	g.Expect(Prove(t.Context(), t.TempDir(), []Exercise{e}, Proving{Out: io.Discard})).To(Succeed())
-	g.Expect(filepath.Dir(e.WorkDir())).NotTo(BeADirectory())
+	work := filepath.Dir(e.WorkDir())
+	write(t, filepath.Join(work, "proof", "07a-double", "mutants", "square", "left.go"), "package left\n")
+	g.Expect(Prove(t.Context(), t.TempDir(), []Exercise{e}, Proving{Out: io.Discard})).To(Succeed(), "a run that was killed is not in the way")
+	g.Expect(filepath.Join(work, "proof")).NotTo(BeADirectory())
+}
+
+func TestTwoProofsOfOneModule(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	e := workbook(t, nil)
+	first := folders{}
+	_, err := first.of(e.Module())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer first.remove()
+	g.Expect(Prove(t.Context(), t.TempDir(), []Exercise{e}, Proving{Out: io.Discard})).To(MatchError(ContainSubstring("another exercises-check runs")))
 }
 
 func TestProveFindsWhatIsWrong(t *testing.T) {
