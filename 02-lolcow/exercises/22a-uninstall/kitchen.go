@@ -205,13 +205,15 @@ func (k *kitchen) observe(request kube.Request, _ *http.Request) (*http.Response
 	if request.Verb != "delete" || (request.Resource != "deployments" && request.Resource != "customresourcedefinitions") {
 		return nil, nil
 	}
-	if pots, err := k.list(k.b.Context()); err == nil && len(pots) > 0 {
-		text := "which is being deleted"
-		if pots[0].GetDeletionTimestamp() == nil {
-			text = "whose deletion has not begun"
-		}
-		k.b.Errorf("there is still the Teapot %s, %s, and this was sent: %s", pots[0].GetName(), text, request)
+	pots, err := k.list(k.b.Context())
+	if err != nil || len(pots) == 0 {
+		return nil, nil
 	}
+	why := "a Teapot is being deleted, and is still there"
+	if n := len(slices.DeleteFunc(pots, func(pot unstructured.Unstructured) bool { return pot.GetDeletionTimestamp() != nil })); n > 0 {
+		why = fmt.Sprintf("the deletion of %d of the Teapots has not begun", n)
+	}
+	k.b.Errorf("%s, and this was sent: %s", why, request)
 	return nil, nil
 }
 
@@ -226,18 +228,23 @@ func (k *kitchen) late() {
 	})
 }
 
-// cancelWhenDeleted cancels a context as soon as the deletion of a Teapot has begun.
+// cancelWhenDeleted cancels a context when the deletion of a Teapot has begun and the reader's code has had the time to look
+// what is left: it has sent two more requests, or waits for the events of a watch.
 func (k *kitchen) cancelWhenDeleted(name string, cancel func()) {
 	stopped := k.b.Go(func() {
 		for k.b.Context().Err() == nil {
 			pots, err := k.list(k.b.Context())
 			if err == nil && len(pots) == 1 && pots[0].GetDeletionTimestamp() != nil {
-				k.b.Event("the deletion of %s has begun, and the context of Uninstall ends", name)
-				cancel()
-				return
+				break
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
+		sent := len(k.wire.Requests())
+		for end := time.Now().Add(patience); len(k.wire.Requests()) < sent+2 && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		k.b.Event("the deletion of %s has begun, and the context of Uninstall ends", name)
+		cancel()
 	})
 	k.b.Cleanup(func() { <-stopped })
 }
@@ -251,7 +258,7 @@ func (k *kitchen) unstick() {
 // call calls Uninstall.
 func (k *kitchen) call(ctx context.Context) error {
 	k.b.Event("Uninstall is called")
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	err := k.entry(ctx, k.reader)
 	k.b.Event("Uninstall has returned the error: %v", err)
@@ -279,8 +286,7 @@ func (k *kitchen) isGone(object client.Object, what string) {
 		case err != nil:
 			return fmt.Sprintf("reading %s: %v", what, err)
 		case object.GetDeletionTimestamp() != nil:
-			pots, _ := k.list(k.b.Context())
-			return fmt.Sprintf("%s is being deleted, and does not go; %d Teapots are left", what, len(pots))
+			return what + " is being deleted, and does not go: Teapots are left"
 		}
 		return what + " is still there"
 	})
@@ -304,9 +310,9 @@ func (k *kitchen) stays(name string) {
 func (k *kitchen) allCleanedUp() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for uid, name := range k.made {
+	for uid := range k.made {
 		if k.cleaned[uid] == "" {
-			k.b.Fatalf("the operator has not cleaned up after the Teapot %s", name)
+			k.b.Fatalf("the operator has not cleaned up after each Teapot")
 		}
 	}
 }
