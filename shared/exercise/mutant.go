@@ -57,9 +57,9 @@ func (e Exercise) Mutants() ([]Mutant, error) {
 
 // folders has a folder for each module in which the mutants of its exercises are. It is in work/, as the reader's code: the
 // mutants are packages of the module, and git and ./... leave them out.
-type folders map[string]*folder
+type folders map[string]*lockedFolder
 
-type folder struct {
+type lockedFolder struct {
 	dir  string
 	lock *flock.Flock
 }
@@ -73,7 +73,7 @@ func (f folders) of(module string) (string, error) {
 		return "", err
 	}
 	// The name is the same each time, or Go would find no package in its cache.
-	own := &folder{dir: filepath.Join(work, "proof"), lock: flock.New(filepath.Join(work, "proof.lock"))}
+	own := &lockedFolder{dir: filepath.Join(work, "proof"), lock: flock.New(filepath.Join(work, "proof.lock"))}
 	free, err := own.lock.TryLock()
 	if err != nil {
 		return "", err
