@@ -205,16 +205,18 @@ func (k *kitchen) observe(request kube.Request, _ *http.Request) (*http.Response
 	if request.Verb != "delete" || (request.Resource != "deployments" && request.Resource != "customresourcedefinitions") {
 		return nil, nil
 	}
-	pots, err := k.list(k.b.Context())
-	if err != nil || len(pots) == 0 {
-		return nil, nil
+	if pots, err := k.list(k.b.Context()); err == nil && len(pots) > 0 {
+		k.b.Errorf("%s, and this was sent: %s", whatIsLeft(pots), request)
 	}
-	why := "a Teapot is being deleted, and is still there"
-	if n := len(slices.DeleteFunc(pots, func(pot unstructured.Unstructured) bool { return pot.GetDeletionTimestamp() != nil })); n > 0 {
-		why = fmt.Sprintf("the deletion of %d of the Teapots has not begun", n)
-	}
-	k.b.Errorf("%s, and this was sent: %s", why, request)
 	return nil, nil
+}
+
+func whatIsLeft(pots []unstructured.Unstructured) string {
+	begun := func(pot unstructured.Unstructured) bool { return pot.GetDeletionTimestamp() != nil }
+	if n := len(slices.DeleteFunc(pots, begun)); n > 0 {
+		return fmt.Sprintf("the deletion of %d of the Teapots has not begun", n)
+	}
+	return "a Teapot is being deleted, and is still there"
 }
 
 // late lets a user create a Teapot when the deletion has begun.
