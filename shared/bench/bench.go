@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/operator"
 )
@@ -56,7 +57,7 @@ func Number(variable string, otherwise int) int {
 // Start sets up a stage on an embedded cluster of its own, which ends with the benchmark: also where an engine answers,
 // because the figures are of an operator without containers beside it. The benchmark may take as long as limit.
 func Start(b *testing.B, limit time.Duration, stage e2e.Stage) *Bench {
-	b.Setenv("CLUSTER_NAME", cluster.Name()+"-bench")
+	b.Setenv("CLUSTER_NAME", config.ClusterName()+"-bench")
 	b.Setenv("CLUSTER", string(cluster.KindEmbedded))
 	b.Setenv(cluster.NodePortsVariable, nodePorts)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

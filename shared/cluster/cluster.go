@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/engine"
 )
 
@@ -169,7 +170,7 @@ func Find(ctx context.Context, o Options) (Cluster, error) {
 // cluster that the harness did not make, and where one was made and no engine can be asked for it.
 func Delete(ctx context.Context, out io.Writer, name string) error {
 	if name == "" {
-		name = Name()
+		name = config.ClusterName()
 	}
 	if err := checkName(name); err != nil {
 		return err
@@ -189,7 +190,7 @@ func Delete(ctx context.Context, out io.Writer, name string) error {
 
 func (o Options) complete(ctx context.Context) (Options, error) {
 	if o.Name == "" {
-		o.Name = Name()
+		o.Name = config.ClusterName()
 	}
 	if err := checkName(o.Name); err != nil {
 		return o, err

@@ -44,7 +44,7 @@ func StageUser(name, stage string) string {
 	if err != nil {
 		return ""
 	}
-	path := filepath.Join(cache, "locks", cmp.Or(name, Name())+"."+stage)
+	path := filepath.Join(cache, "locks", cmp.Or(name, config.ClusterName())+"."+stage)
 	if _, err := os.Stat(path); err != nil {
 		return ""
 	}
@@ -60,7 +60,7 @@ func lock(ctx context.Context, out io.Writer, name, suffix, what string,
 	try func(*flock.Flock) (bool, error), wait func(*flock.Flock, context.Context, time.Duration) (bool, error),
 ) (unlock func(), err error) {
 	if name == "" {
-		name = Name()
+		name = config.ClusterName()
 	}
 	if !strings.HasPrefix(name, externalLock) {
 		if err := checkName(name); err != nil {

@@ -2,20 +2,11 @@ package cluster
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 
 	"example.com/workbook/shared/config"
 )
-
-// Name is the name of the cluster to work with: CLUSTER_NAME, else the project's name.
-func Name() string {
-	if name := os.Getenv("CLUSTER_NAME"); name != "" {
-		return name
-	}
-	return config.Project()
-}
 
 // validName keeps names usable as container, context and file names, and short enough for what
 // kind appends to them.
@@ -28,10 +19,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// ContextName is the name of a cluster's entry in the kubeconfig: kind's own habit for both kinds.
-func ContextName(kind Kind, name string) string {
-	return string(kind) + "-" + name
-}
+// ContextName is the name of a cluster's entry in the kubeconfig.
+func ContextName(kind Kind, name string) string { return config.ContextName(string(kind), name) }
 
 // stateDir is where a cluster's files are kept outside the repository.
 func stateDir(kind Kind, name string) (string, error) {

@@ -11,13 +11,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"example.com/workbook/shared/config"
 )
 
 // Serve starts an embedded cluster and keeps it up until ctx ends or one of its processes does;
 // then it ends the rest. It is what the supervisor of a cluster runs that outlives its maker.
 func Serve(ctx context.Context, out io.Writer, name string) error {
 	if name == "" {
-		name = Name()
+		name = config.ClusterName()
 	}
 	if err := checkName(name); err != nil {
 		return err

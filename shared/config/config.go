@@ -2,6 +2,7 @@
 package config
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -44,6 +45,12 @@ func Get(key string) string {
 
 // Project is the name of the clusters and images of the repository that uses the harness.
 func Project() string { return Get("PROJECT") }
+
+// ClusterName is the name of the cluster to work with: CLUSTER_NAME, else the project's name.
+func ClusterName() string { return cmp.Or(os.Getenv("CLUSTER_NAME"), Project()) }
+
+// ContextName is the name of a cluster's entry in the kubeconfig: kind's own habit, for each kind of cluster.
+func ContextName(kind, cluster string) string { return kind + "-" + cluster }
 
 // Repo is the root of the repository that uses the harness: the first folder, from the working
 // directory upwards, that holds the harness. It fails outside such a repository.

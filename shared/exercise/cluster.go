@@ -2,7 +2,6 @@ package exercise
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ func (s *Servers) startCluster(ctx context.Context) (err error) {
 	}
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: filepath.Join(s.root, ".kube", "config")},
-		&clientcmd.ConfigOverrides{CurrentContext: embeddedContext()}).ClientConfig()
+		&clientcmd.ConfigOverrides{CurrentContext: config.ContextName("embedded", config.ClusterName())}).ClientConfig()
 	if err != nil {
 		return fmt.Errorf("reading the access to the embedded cluster: %w", err)
 	}
@@ -68,11 +67,6 @@ func (s *Servers) startCluster(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-// embeddedContext is the context of the embedded cluster in the kubeconfig of the harness.
-func embeddedContext() string {
-	return "embedded-" + cmp.Or(os.Getenv("CLUSTER_NAME"), config.Project())
 }
 
 // stopCluster ends the cluster if the pool started it.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/exercise/check"
 )
 
@@ -57,10 +58,10 @@ func TestTheEmbeddedCluster(t *testing.T) {
 // kubeconfig writes a file that leads to the server under the name of the embedded cluster.
 func kubeconfig(t *testing.T, file string, s *server) {
 	t.Helper()
-	config := api.NewConfig()
-	config.Clusters["c"] = &api.Cluster{Server: s.config.Host, CertificateAuthorityData: s.config.CAData}
-	config.AuthInfos["c"] = &api.AuthInfo{ClientCertificateData: s.config.CertData, ClientKeyData: s.config.KeyData}
-	config.Contexts[embeddedContext()] = &api.Context{Cluster: "c", AuthInfo: "c"}
+	access := api.NewConfig()
+	access.Clusters["c"] = &api.Cluster{Server: s.config.Host, CertificateAuthorityData: s.config.CAData}
+	access.AuthInfos["c"] = &api.AuthInfo{ClientCertificateData: s.config.CertData, ClientKeyData: s.config.KeyData}
+	access.Contexts[config.ContextName("embedded", config.ClusterName())] = &api.Context{Cluster: "c", AuthInfo: "c"}
 	write(t, file, "")
-	NewWithT(t).Expect(clientcmd.WriteToFile(*config, file)).To(Succeed())
+	NewWithT(t).Expect(clientcmd.WriteToFile(*access, file)).To(Succeed())
 }

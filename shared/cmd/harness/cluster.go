@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/operator"
 )
 
@@ -92,7 +93,7 @@ func clusterDelete(cmd *cobra.Command, _ []string) error {
 	var errs []error
 	for _, kind := range []cluster.Kind{cluster.KindKind, cluster.KindEmbedded} {
 		if wish := os.Getenv("CLUSTER"); wish == "" || wish == string(kind) {
-			errs = append(errs, operator.Forget(ctx, out, cluster.ContextName(kind, cluster.Name())))
+			errs = append(errs, operator.Forget(ctx, out, cluster.ContextName(kind, config.ClusterName())))
 		}
 	}
 	return errors.Join(errs...)
@@ -106,7 +107,7 @@ func clusterStatus(cmd *cobra.Command, _ []string) error {
 		case err == nil:
 			fmt.Fprintf(out, "%-9s %s is up, context %s\n", kind, c.Name(), c.Context())
 		case errors.Is(err, cluster.ErrNotUp):
-			fmt.Fprintf(out, "%-9s %s: %v\n", kind, cluster.Name(), err)
+			fmt.Fprintf(out, "%-9s %s: %v\n", kind, config.ClusterName(), err)
 		default:
 			fmt.Fprintf(out, "%-9s cannot be asked: %v\n", kind, err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 	"example.com/workbook/shared/cluster"
+	"example.com/workbook/shared/config"
 	"example.com/workbook/shared/e2e"
 )
 
@@ -25,7 +26,7 @@ const operatorOwner = "lolcow-controller"
 
 // The bare client is compared with the operator: it has to write the same fields.
 func TestBareClientWritesWhatTheOperatorDoes(t *testing.T) {
-	t.Setenv("CLUSTER_NAME", cluster.Name()+"-bench")
+	t.Setenv("CLUSTER_NAME", config.ClusterName()+"-bench")
 	t.Setenv("CLUSTER", string(cluster.KindEmbedded))
 	ctx := t.Context()
 	env, err := e2e.Setup(ctx, os.Stdout, stage)
