@@ -42,12 +42,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 	"solutions/plain/exercise.go": "package double\n\nfunc Double(n int) int { return n + n }\n",
 	"solutions/plain/why.txt":     "It adds.\n",
 	"mutants/absolute.patch":      mutant("The sign\nis lost.", "max(n, -n) * 2"),
-	"mutants/square.patch":        mutant("It squares.", "n * n"),
+	"mutants/increment.patch":     mutant("It adds one.", "n + 1"),
 	"golden.json": `{
   "start": {"failed": ["one is doubled", "a negative number is doubled"], "message": "1 became 1"},
   "mutants": {
     "absolute": {"failed": ["a negative number is doubled"], "message": "-3 became 6"},
-    "square": {"failed": ["one is doubled", "a negative number is doubled"], "message": "1 became 1"}
+    "increment": {"failed": ["a negative number is doubled"], "message": "-3 became -2"}
   }
 }
 `,

@@ -43,18 +43,24 @@ func faultsOfForm(e Exercise) []string {
 	} else if n := len(strings.Fields(task)); n > longestTask {
 		fault("the task has %d words; at most %d are read", n, longestTask)
 	}
-	if hints, err := e.Hints(); err != nil || len(hints) != hintsExpected {
+	if hints, err := e.Hints(); err != nil {
+		fault("%v", err)
+	} else if len(hints) != hintsExpected {
 		fault("the README has %d hints, and not %d", len(hints), hintsExpected)
 	}
 	if _, err := e.Start(); err != nil {
 		fault("%v", err)
 	}
-	if solutions, err := e.Solutions(); err != nil || len(solutions) == 0 {
-		fault("no solution: %v", err)
+	if solutions, err := e.Solutions(); err != nil {
+		fault("%v", err)
+	} else if len(solutions) == 0 {
+		fault("no solution")
 	}
 	mutants, err := e.Mutants()
-	if err != nil || len(mutants) < fewestMutants || len(mutants) > mostMutants {
-		fault("%d mutants, and not %d to %d: %v", len(mutants), fewestMutants, mostMutants, err)
+	if err != nil {
+		fault("%v", err)
+	} else if len(mutants) < fewestMutants || len(mutants) > mostMutants {
+		fault("%d mutants, and not %d to %d", len(mutants), fewestMutants, mostMutants)
 	}
 	golden, err := e.Golden()
 	if err != nil {
@@ -71,13 +77,14 @@ func faultsOfGolden(golden Golden, mutants []Mutant) []string {
 			faults = append(faults, fmt.Sprintf("golden.json does not say how the mutant %s fails", m.Name))
 		}
 	}
-	seen := map[string]string{}
+	// What comes to the same as the start has no diagnosis.
+	seen := map[string]string{golden.Start.String(): "the start"}
 	for name, outcome := range golden.Mutants {
 		text := outcome.String()
 		if other := seen[text]; other != "" {
-			faults = append(faults, fmt.Sprintf("the check says the same of the mutants %s and %s: it cannot tell the reader which one it is", name, other))
+			faults = append(faults, fmt.Sprintf("the check says the same of the mutant %s and of %s: it cannot tell the reader which one it is", name, other))
 		}
-		seen[text] = name
+		seen[text] = "the mutant " + name
 	}
 	return faults
 }

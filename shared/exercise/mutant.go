@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gofrs/flock"
@@ -107,10 +108,11 @@ func (f folders) write(ctx context.Context, e Exercise, m Mutant) (string, error
 		return "", err
 	}
 	// Three levels are left out: a, solutions and the name of the solution. Without the ceiling git would take the paths as
-	// those of the repository that the folder is in.
+	// those of the repository that the folder is in, and a hook of git's gives its commands that one by variables.
 	cmd := exec.CommandContext(ctx, "git", "apply", "--whitespace=nowarn", "-p3", m.patch)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_DIR=")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") }),
+		"GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s cannot be applied to the solution %s: %w\n%s", m.patch, m.solution, err, output)
 	}

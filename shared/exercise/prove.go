@@ -256,26 +256,6 @@ func (p *proof) print(out io.Writer) {
 
 func (p *proof) wrong() bool { return p.problem != "" || p.err != nil }
 
-// update writes the golden files.
-func update(exercises []Exercise, proofs []*proof) error {
-	for _, e := range exercises {
-		golden := Golden{Mutants: map[string]Outcome{}}
-		for _, p := range proofs {
-			switch {
-			case p.exercise.ID != e.ID || p.err != nil:
-			case p.kind == "start":
-				golden.Start = p.result.Outcome()
-			case p.kind == "mutant":
-				golden.Mutants[p.name] = p.result.Outcome()
-			}
-		}
-		if err := e.writeGolden(golden); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func summary(out io.Writer, proofs []*proof, failed int, took time.Duration) error {
 	var sum time.Duration
 	kinds := map[string]int{}

@@ -28,7 +28,7 @@ func TestProveAcceptsAnExerciseThatIsRight(t *testing.T) {
   "start": {"failed": ["one is doubled", "a negative number is doubled"], "message": "1 became 1"},
   "mutants": {
     "absolute": {"failed": ["a negative number is doubled"], "message": "-3 became 6"},
-    "square": {"failed": ["one is doubled", "a negative number is doubled"], "message": "1 became 1"}
+    "increment": {"failed": ["a negative number is doubled"], "message": "-3 became -2"}
   }
 }`}, Proving{})
 	g.Expect(err).NotTo(HaveOccurred(), out)
@@ -37,9 +37,9 @@ func TestProveAcceptsAnExerciseThatIsRight(t *testing.T) {
 
 func TestAMutantIsAChangeOfOneSolution(t *testing.T) {
 	t.Parallel()
-	right := mutant("It squares.", "n * n")
+	right := mutant("It adds one.", "n + 1")
 	for name, c := range map[string]struct{ patch, want string }{
-		"no patch":              {"It squares.\n", "changes the files of one solution"},
+		"no patch":              {"It adds one.\n", "changes the files of one solution"},
 		"another folder":        {strings.ReplaceAll(right, "solutions/plain/", ""), "changes the files of one solution"},
 		"two solutions":         {right + strings.ReplaceAll(right, "plain", "other"), "changes the files of one solution"},
 		"no such solution":      {strings.ReplaceAll(right, "plain", "other"), "no such file"},
@@ -49,7 +49,7 @@ func TestAMutantIsAChangeOfOneSolution(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			_, err := prove(t, map[string]string{"mutants/square.patch": c.patch}, Proving{})
+			_, err := prove(t, map[string]string{"mutants/increment.patch": c.patch}, Proving{})
 			g.Expect(err).To(MatchError(ContainSubstring(c.want)))
 		})
 	}
@@ -60,7 +60,7 @@ func TestProveLeavesNoMutant(t *testing.T) {
 	g := NewWithT(t)
 	e := workbook(t, nil)
 	work := filepath.Dir(e.WorkDir())
-	write(t, filepath.Join(work, "proof", "07a-double", "mutants", "square", "left.go"), "package left\n")
+	write(t, filepath.Join(work, "proof", "07a-double", "mutants", "increment", "left.go"), "package left\n")
 	g.Expect(Prove(t.Context(), t.TempDir(), []Exercise{e}, Proving{Out: io.Discard})).To(Succeed(), "a run that was killed is not in the way")
 	g.Expect(filepath.Join(work, "proof")).NotTo(BeADirectory())
 }
@@ -84,11 +84,13 @@ func TestProveFindsWhatIsWrong(t *testing.T) {
 	}{
 		"a start that passes":          {map[string]string{"exercise.go": "//go:build start\n\npackage double\n\nfunc Double(n int) int { return 2 * n }\n"}, "FAIL 07a start"},
 		"a solution that fails":        {map[string]string{"solutions/other/exercise.go": "package double\n\nfunc Double(n int) int { return 2 }\n", "solutions/other/why.txt": "Two."}, "FAIL 07a solution other"},
-		"a mutant that passes":         {map[string]string{"mutants/square.patch": mutant("It shifts.", "n << 1")}, "FAIL 07a mutant square"},
-		"a mutant with other failures": {map[string]string{"mutants/square.patch": mutant("It is seven.", "7")}, "1 became 7"},
+		"a mutant that passes":         {map[string]string{"mutants/increment.patch": mutant("It shifts.", "n << 1")}, "FAIL 07a mutant increment"},
+		"a mutant with other failures": {map[string]string{"mutants/increment.patch": mutant("It is seven.", "7")}, "1 became 7"},
 		"a README without hints":       {map[string]string{"README.md": "# 07a\n"}, "the README has 0 hints"},
-		"two mutants that look alike": {map[string]string{"golden.json": `{"mutants": {"absolute": {"died": "exit"}, "square": {"died": "exit"}}}`},
+		"two mutants that look alike": {map[string]string{"golden.json": `{"mutants": {"absolute": {"died": "exit"}, "increment": {"died": "exit"}}}`},
 			"it cannot tell the reader which one it is"},
+		"a mutant that is like the start": {map[string]string{"golden.json": `{"start": {"died": "exit"}, "mutants": {"absolute": {"died": "exit"}}}`},
+			"says the same of the mutant absolute and of the start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,6 +111,14 @@ func TestProveWritesTheGoldenFile(t *testing.T) {
 	content, err := os.ReadFile(e.goldenFile())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(MatchJSON(doubling["golden.json"]))
+}
+
+func TestProveWritesNoGoldenFileOfWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	e := workbook(t, map[string]string{"golden.json": "{}", "mutants/absolute.patch": mutant("It shifts.", "n << 1")})
+	g.Expect(Prove(t.Context(), t.TempDir(), []Exercise{e}, Proving{Out: io.Discard, Update: true})).To(MatchError(errNotProven))
+	g.Expect(os.ReadFile(e.goldenFile())).To(BeEquivalentTo("{}"))
 }
 
 func TestASolutionWithADataRaceFails(t *testing.T) {
