@@ -12,6 +12,7 @@ import (
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 	"example.com/workbook/03-flux/internal/broker"
+	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
@@ -75,6 +76,15 @@ var _ = Describe("A Flux", func() {
 		w.simulate(ranks[1], ready)
 	})
 
+	spec("in a namespace that rejects its pods is PodsNotCreated, with the command that shows the reason, and Failed in time", func(w *testEnv) {
+		flux := w.create("unrestricted", v1alpha1.FluxSpec{Command: sh("exit 0"), Size: 2})
+		message := w.has(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonPodsNotCreated).Message
+		Expect(message).To(ContainSubstring("kubectl events --for job/unrestricted-1"))
+		Expect(w.kubectl("events", "--for", "job/unrestricted-1")).To(ContainSubstring(`violates PodSecurity "restricted`))
+		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.StartupTimeoutSeconds = 1 })
+		Expect(w.failed(flux, v1alpha1.ReasonPodsNotCreated)).To(HaveSuffix(message))
+		w.gone(jobOf(flux))
+	}, e2e.Restricted)
 	spec("with another certificate on one rank (the brokers alone wait forever) fails in time, and succeeds after a restart", func(w *testEnv) {
 		pods := w.record()
 		flux := w.create("certificate", v1alpha1.FluxSpec{

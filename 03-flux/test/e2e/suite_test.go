@@ -54,8 +54,8 @@ func newTestEnv(ctx SpecContext, options ...e2e.NamespaceOption) *testEnv {
 }
 
 // spec declares a spec that runs on both kinds of cluster.
-func spec(name string, body func(*testEnv)) {
-	It(name, Offset(1), func(ctx SpecContext) { body(newTestEnv(ctx)) })
+func spec(name string, body func(*testEnv), options ...e2e.NamespaceOption) {
+	It(name, Offset(1), func(ctx SpecContext) { body(newTestEnv(ctx, options...)) })
 }
 
 // onContainers declares a spec that needs running containers.
