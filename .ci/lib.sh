@@ -105,6 +105,25 @@ begin() {
   trap 'exit 130' INT TERM
 }
 
+# in_one_place: where this is a clone in a folder for temporary files, runs .ci/run in a worktree of the commit instead,
+# and ends with its exit code. The folder of that has the same name each time: Go and golangci-lint cache by the names of folders.
+in_one_place() {
+  local code=0 dir=${HARNESS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/operator-harness}/gate
+  [[ $PWD/ == "${TMPDIR:-/tmp}"/* && -z $(git status --porcelain) ]] && command -v flock >/dev/null || return 0
+  mkdir -p "$dir"
+  exec 8>"$dir/lock"
+  flock -n 8 || return 0
+  # What a run that was killed has left may have no write bits.
+  chmod -R u+w "$dir"
+  rm -rf "$dir/checkout"
+  git worktree prune
+  git worktree add --quiet --detach "$dir/checkout" HEAD
+  bash "$dir/checkout/.ci/run" 8>&- || code=$?
+  [[ ! -d $dir/checkout/_artifacts ]] || cp -R "$dir/checkout/_artifacts" .
+  git worktree remove --force "$dir/checkout"
+  exit "$code"
+}
+
 # start_engine starts the engine, and stops the containers of clusters that come back with it.
 start_engine() {
   make engine || return
