@@ -251,7 +251,7 @@ func (r *runner) solutionLines(ctx context.Context, e exercise.Exercise, name st
 	if err != nil {
 		return nil, err
 	}
-	shown := []exercise.Variant{first}
+	shown := []exercise.Solution{first}
 	if name == "" {
 		if shown, err = e.Solutions(); err != nil {
 			return nil, fmt.Errorf("reading the solutions of %s: %w", e.ID, err)

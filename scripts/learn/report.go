@@ -180,7 +180,7 @@ func (r *runner) failure(e exercise.Exercise, err error) []string {
 }
 
 // solutionPage is a solution as text: why it is right, and its files.
-func solutionPage(r *runner, v exercise.Variant) ([]string, error) {
+func solutionPage(r *runner, v exercise.Solution) ([]string, error) {
 	list, err := v.Files()
 	if err != nil {
 		return nil, fmt.Errorf("reading the solution: %w", err)

@@ -209,24 +209,24 @@ func (r *runner) sawSolution(ctx context.Context, e exercise.Exercise) error {
 	return r.store.change(ctx, func(p *progress) { p.edit(e.ID, func(record *record) { record.Solution = true }) })
 }
 
-func (r *runner) solution(e exercise.Exercise, name string) (exercise.Variant, error) {
+func (r *runner) solution(e exercise.Exercise, name string) (exercise.Solution, error) {
 	solutions, err := e.Solutions()
 	if err != nil {
-		return exercise.Variant{}, fmt.Errorf("reading the solutions of %s: %w", e.ID, err)
+		return exercise.Solution{}, fmt.Errorf("reading the solutions of %s: %w", e.ID, err)
 	}
 	if len(solutions) == 0 {
-		return exercise.Variant{}, fmt.Errorf("%s has no solution", e.ID)
+		return exercise.Solution{}, fmt.Errorf("%s has no solution", e.ID)
 	}
 	if name == "" {
 		return solutions[0], nil
 	}
-	i := slices.IndexFunc(solutions, func(v exercise.Variant) bool { return v.Name == name })
+	i := slices.IndexFunc(solutions, func(v exercise.Solution) bool { return v.Name == name })
 	if i < 0 {
 		var names []string
 		for _, v := range solutions {
 			names = append(names, v.Name)
 		}
-		return exercise.Variant{}, fmt.Errorf("%s has no solution %q: it has %s", e.ID, name, strings.Join(names, ", "))
+		return exercise.Solution{}, fmt.Errorf("%s has no solution %q: it has %s", e.ID, name, strings.Join(names, ", "))
 	}
 	return solutions[i], nil
 }

@@ -158,40 +158,38 @@ func (e Exercise) WorkDir() string {
 	return filepath.Join(e.Module(), "work", filepath.Base(e.Dir))
 }
 
-// Variant is a solution or a mutant: an answer that is known to be right, or wrong.
-type Variant struct {
+// whyFile is the file of a solution with the text about it.
+const whyFile = "why.txt"
+
+// Solution is an answer that is known to be right.
+type Solution struct {
 	Name string
 	Dir  string
-	// Text says why the solution is right, or what is wrong with the mutant: one or two sentences.
+	// Text says why it is right, in one or two sentences.
 	Text string
 }
 
-// Solutions are the folders solutions/*, with the text in why.txt.
-func (e Exercise) Solutions() ([]Variant, error) { return e.variants("solutions", "why.txt") }
-
-// Mutants are the folders mutants/*, with the text in diagnosis.txt.
-func (e Exercise) Mutants() ([]Variant, error) { return e.variants("mutants", "diagnosis.txt") }
-
-func (e Exercise) variants(dir, text string) ([]Variant, error) {
-	entries, err := os.ReadDir(filepath.Join(e.Dir, dir))
+// Solutions are the folders solutions/*.
+func (e Exercise) Solutions() ([]Solution, error) {
+	entries, err := os.ReadDir(filepath.Join(e.Dir, "solutions"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var variants []Variant
+	var solutions []Solution
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			continue
 		}
-		v := Variant{Name: entry.Name(), Dir: filepath.Join(e.Dir, dir, entry.Name())}
-		content, err := os.ReadFile(filepath.Join(v.Dir, text))
+		s := Solution{Name: entry.Name(), Dir: filepath.Join(e.Dir, "solutions", entry.Name())}
+		content, err := os.ReadFile(filepath.Join(s.Dir, whyFile))
 		if err != nil {
 			return nil, err
 		}
-		v.Text = oneLine(string(content))
-		variants = append(variants, v)
+		s.Text = oneLine(string(content))
+		solutions = append(solutions, s)
 	}
-	return variants, nil
+	return solutions, nil
 }

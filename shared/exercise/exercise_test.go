@@ -39,12 +39,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 	}
 }
 `,
-	"solutions/plain/exercise.go":    "package double\n\nfunc Double(n int) int { return n + n }\n",
-	"solutions/plain/why.txt":        "It adds.\n",
-	"mutants/absolute/exercise.go":   "package double\n\nfunc Double(n int) int { return max(n, -n) * 2 }\n",
-	"mutants/absolute/diagnosis.txt": "The sign\nis lost.\n",
-	"mutants/square/exercise.go":     "package double\n\nfunc Double(n int) int { return n * n }\n",
-	"mutants/square/diagnosis.txt":   "It squares.\n",
+	"solutions/plain/exercise.go": "package double\n\nfunc Double(n int) int { return n + n }\n",
+	"solutions/plain/why.txt":     "It adds.\n",
+	"mutants/absolute.patch":      mutant("The sign\nis lost.", "max(n, -n) * 2"),
+	"mutants/square.patch":        mutant("It squares.", "n * n"),
 	"golden.json": `{
   "start": {"failed": ["one is doubled", "a negative number is doubled"], "message": "1 became 1"},
   "mutants": {
@@ -53,6 +51,13 @@ func Check(t *check.T, work check.Work[Entry]) {
   }
 }
 `,
+}
+
+// mutant is the patch of a mutant that returns something else.
+func mutant(text, result string) string {
+	const file = "solutions/plain/exercise.go"
+	return text + "\n\ndiff --git a/" + file + " b/" + file + "\n--- a/" + file + "\n+++ b/" + file + "\n@@ -1,3 +1,3 @@\n package double\n \n" +
+		"-func Double(n int) int { return n + n }\n+func Double(n int) int { return " + result + " }\n"
 }
 
 // workbook writes a workbook with this exercise alone, and returns the exercise.

@@ -52,12 +52,18 @@ func faultsOfForm(e Exercise) []string {
 	if solutions, err := e.Solutions(); err != nil || len(solutions) == 0 {
 		fault("no solution: %v", err)
 	}
-	if mutants, err := e.Mutants(); err != nil || len(mutants) < fewestMutants || len(mutants) > mostMutants {
+	mutants, err := e.Mutants()
+	if err != nil || len(mutants) < fewestMutants || len(mutants) > mostMutants {
 		fault("%d mutants, and not %d to %d: %v", len(mutants), fewestMutants, mostMutants, err)
 	}
 	golden, err := e.Golden()
 	if err != nil {
 		fault("%v", err)
+	}
+	for _, m := range mutants {
+		if golden.Mutants[m.Name].String() == (Outcome{}).String() {
+			fault("golden.json does not say how the mutant %s fails", m.Name)
+		}
 	}
 	seen := map[string]string{}
 	for name, outcome := range golden.Mutants {

@@ -55,8 +55,10 @@ func Prove(ctx context.Context, root string, exercises []Exercise, how Proving) 
 		fmt.Fprintln(how.Out, "          there is no C compiler: the race detector is not used")
 	}
 	var proofs []*proof
+	folders := folders{}
+	defer folders.remove()
 	for _, e := range exercises {
-		more, err := proofsOf(e)
+		more, err := proofsOf(ctx, e, folders)
 		if err != nil {
 			return err
 		}
@@ -119,7 +121,7 @@ func otherFaults(ctx context.Context, servers *Servers, exercises []Exercise) ([
 	return faults, err
 }
 
-func proofsOf(e Exercise) ([]*proof, error) {
+func proofsOf(ctx context.Context, e Exercise, folders folders) ([]*proof, error) {
 	start := e.Dir
 	if _, err := os.Stat(filepath.Join(e.Dir, "start")); err == nil {
 		start = filepath.Join(e.Dir, "start")
@@ -129,15 +131,19 @@ func proofsOf(e Exercise) ([]*proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range solutions {
-		proofs = append(proofs, &proof{target: target{e.ID + "/solutions/" + v.Name, e, v.Dir}, kind: "solution", name: v.Name})
+	for _, s := range solutions {
+		proofs = append(proofs, &proof{target: target{e.ID + "/solutions/" + s.Name, e, s.Dir}, kind: "solution", name: s.Name})
 	}
 	mutants, err := e.Mutants()
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range mutants {
-		proofs = append(proofs, &proof{target: target{e.ID + "/mutants/" + v.Name, e, v.Dir}, kind: "mutant", name: v.Name})
+	for _, m := range mutants {
+		dir, err := folders.write(ctx, e, m)
+		if err != nil {
+			return nil, err
+		}
+		proofs = append(proofs, &proof{target: target{e.ID + "/mutants/" + m.Name, e, dir}, kind: "mutant", name: m.Name})
 	}
 	return proofs, nil
 }

@@ -2,7 +2,10 @@ package exercise
 
 import (
 	"bytes"
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -32,6 +35,47 @@ func TestProveAcceptsAnExerciseThatIsRight(t *testing.T) {
 	g.Expect(out).To(ContainSubstring("1 starts, 1 solutions and 2 mutants in "))
 }
 
+func TestAMutantIsAChangeOfOneSolution(t *testing.T) {
+	t.Parallel()
+	right := mutant("It squares.", "n * n")
+	for name, c := range map[string]struct{ patch, want string }{
+		"no patch":              {"It squares.\n", "changes the files of one solution"},
+		"another folder":        {strings.ReplaceAll(right, "solutions/plain/", ""), "changes the files of one solution"},
+		"two solutions":         {right + strings.ReplaceAll(right, "plain", "other"), "changes the files of one solution"},
+		"no such solution":      {strings.ReplaceAll(right, "plain", "other"), "no such file"},
+		"an older solution":     {strings.Replace(right, "n + n", "2 * n", 1), "cannot be applied to the solution plain"},
+		"a file outside of all": {strings.ReplaceAll(right, "plain/exercise.go", "plain/../../check.go"), "cannot be applied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			_, err := prove(t, map[string]string{"mutants/square.patch": c.patch}, Proving{})
+			g.Expect(err).To(MatchError(ContainSubstring(c.want)))
+		})
+	}
+}
+
+func TestProveLeavesNoMutant(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	e := workbook(t, nil)
+	work := filepath.Dir(e.WorkDir())
+	write(t, filepath.Join(work, "proof", "07a-double", "mutants", "square", "left.go"), "package left\n")
+	g.Expect(Prove(t.Context(), t.TempDir(), []Exercise{e}, Proving{Out: io.Discard})).To(Succeed(), "a run that was killed is not in the way")
+	g.Expect(filepath.Join(work, "proof")).NotTo(BeADirectory())
+}
+
+func TestTwoProofsOfOneModule(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	e := workbook(t, nil)
+	first := folders{}
+	_, err := first.of(e.Module())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer first.remove()
+	g.Expect(Prove(t.Context(), t.TempDir(), []Exercise{e}, Proving{Out: io.Discard})).To(MatchError(ContainSubstring("another exercises-check runs")))
+}
+
 func TestProveFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -39,9 +83,9 @@ func TestProveFindsWhatIsWrong(t *testing.T) {
 		want    string
 	}{
 		"a start that passes":          {map[string]string{"exercise.go": "//go:build start\n\npackage double\n\nfunc Double(n int) int { return 2 * n }\n"}, "FAIL 07a start"},
-		"a solution that fails":        {map[string]string{"solutions/plain/exercise.go": "package double\n\nfunc Double(n int) int { return 2 }\n"}, "FAIL 07a solution plain"},
-		"a mutant that passes":         {map[string]string{"mutants/square/exercise.go": "package double\n\nfunc Double(n int) int { return n << 1 }\n"}, "FAIL 07a mutant square"},
-		"a mutant with other failures": {map[string]string{"mutants/square/exercise.go": "package double\n\nfunc Double(n int) int { return 7 }\n"}, "1 became 7"},
+		"a solution that fails":        {map[string]string{"solutions/other/exercise.go": "package double\n\nfunc Double(n int) int { return 2 }\n", "solutions/other/why.txt": "Two."}, "FAIL 07a solution other"},
+		"a mutant that passes":         {map[string]string{"mutants/square.patch": mutant("It shifts.", "n << 1")}, "FAIL 07a mutant square"},
+		"a mutant with other failures": {map[string]string{"mutants/square.patch": mutant("It is seven.", "7")}, "1 became 7"},
 		"a README without hints":       {map[string]string{"README.md": "# 07a\n"}, "the README has 0 hints"},
 		"two mutants that look alike": {map[string]string{"golden.json": `{"mutants": {"absolute": {"died": "exit"}, "square": {"died": "exit"}}}`},
 			"it cannot tell the reader which one it is"},
@@ -73,7 +117,7 @@ func TestASolutionWithADataRaceFails(t *testing.T) {
 	if !canRace() {
 		t.Skip("the race detector needs a C compiler")
 	}
-	out, err := prove(t, map[string]string{"solutions/plain/exercise.go": `package double
+	out, err := prove(t, map[string]string{"solutions/other/why.txt": "It adds at once.", "solutions/other/exercise.go": `package double
 
 func Double(n int) int {
 	sum, done := n, make(chan bool)

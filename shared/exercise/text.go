@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -62,19 +63,10 @@ func (e Exercise) Start() ([]File, error) {
 	return filesIn(dir)
 }
 
-// Files returns what a variant consists of, without the text about it.
-func (v Variant) Files() ([]File, error) {
-	files, err := filesIn(v.Dir)
-	if err != nil {
-		return nil, err
-	}
-	var out []File
-	for _, file := range files {
-		if file.Path != "why.txt" && file.Path != "diagnosis.txt" {
-			out = append(out, file)
-		}
-	}
-	return out, nil
+// Files returns what a solution consists of, without the text about it.
+func (s Solution) Files() ([]File, error) {
+	files, err := filesIn(s.Dir)
+	return slices.DeleteFunc(files, func(file File) bool { return file.Path == whyFile }), err
 }
 
 func filesIn(dir string) ([]File, error) {

@@ -59,6 +59,8 @@ type kitchen struct {
 	made, cleaned map[types.UID]string
 	seen          map[types.UID]int
 	stuck         string
+	// looked is called when the reader's code asks for Teapots.
+	looked func()
 }
 
 func newKitchen(b *check.B, entry Entry) *kitchen {
@@ -202,17 +204,27 @@ func (k *kitchen) cleanUp(ctx context.Context, pot *unstructured.Unstructured) {
 
 // observe looks at each request of the reader's.
 func (k *kitchen) observe(request kube.Request, _ *http.Request) (*http.Response, error) {
+	k.mu.Lock()
+	looked := k.looked
+	k.mu.Unlock()
+	if looked != nil && request.Resource == "teapots" && !kube.Writes(request) {
+		looked()
+	}
 	if request.Verb != "delete" || (request.Resource != "deployments" && request.Resource != "customresourcedefinitions") {
 		return nil, nil
 	}
 	if pots, err := k.list(k.b.Context()); err == nil && len(pots) > 0 {
-		text := "which is being deleted"
-		if pots[0].GetDeletionTimestamp() == nil {
-			text = "whose deletion has not begun"
-		}
-		k.b.Errorf("there is still the Teapot %s, %s, and this was sent: %s", pots[0].GetName(), text, request)
+		k.b.Errorf("%s, and this was sent: %s", whatIsLeft(pots), request)
 	}
 	return nil, nil
+}
+
+func whatIsLeft(pots []unstructured.Unstructured) string {
+	begun := func(pot unstructured.Unstructured) bool { return pot.GetDeletionTimestamp() != nil }
+	if n := len(slices.DeleteFunc(pots, begun)); n > 0 {
+		return fmt.Sprintf("the deletion of %d of the Teapots has not begun", n)
+	}
+	return "a Teapot is being deleted, and is still there"
 }
 
 // late lets a user create a Teapot when the deletion has begun.
@@ -226,18 +238,36 @@ func (k *kitchen) late() {
 	})
 }
 
-// cancelWhenDeleted cancels a context as soon as the deletion of a Teapot has begun.
-func (k *kitchen) cancelWhenDeleted(name string, cancel func()) {
+// cancelWhenDeleted cancels a context when the deletion of the only Teapot has begun and the reader's code looks at it for the
+// second time: during that request. Code that waits for the events of a watch sends none, and is cancelled some time later.
+func (k *kitchen) cancelWhenDeleted(cancel func()) {
+	begun := func() bool {
+		pots, err := k.list(k.b.Context())
+		return err == nil && len(pots) == 1 && pots[0].GetDeletionTimestamp() != nil
+	}
+	looks := 0
+	k.mu.Lock()
+	k.looked = func() {
+		if !begun() {
+			return
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if looks++; looks == 2 {
+			k.b.Event("the context of Uninstall ends during this request")
+			cancel()
+		}
+	}
+	k.mu.Unlock()
 	stopped := k.b.Go(func() {
-		for k.b.Context().Err() == nil {
-			pots, err := k.list(k.b.Context())
-			if err == nil && len(pots) == 1 && pots[0].GetDeletionTimestamp() != nil {
-				k.b.Event("the deletion of %s has begun, and the context of Uninstall ends", name)
-				cancel()
-				return
-			}
+		for k.b.Context().Err() == nil && !begun() {
 			time.Sleep(10 * time.Millisecond)
 		}
+		select {
+		case <-k.b.Context().Done():
+		case <-time.After(patience):
+		}
+		cancel()
 	})
 	k.b.Cleanup(func() { <-stopped })
 }
@@ -251,7 +281,7 @@ func (k *kitchen) unstick() {
 // call calls Uninstall.
 func (k *kitchen) call(ctx context.Context) error {
 	k.b.Event("Uninstall is called")
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	err := k.entry(ctx, k.reader)
 	k.b.Event("Uninstall has returned the error: %v", err)
@@ -261,7 +291,7 @@ func (k *kitchen) call(ctx context.Context) error {
 // uninstall calls Uninstall, which has no reason to return an error.
 func (k *kitchen) uninstall() {
 	if err := k.call(k.b.Context()); err != nil {
-		k.b.Fatalf("Uninstall returned an error: %v", err)
+		k.b.Fatalf("nothing is in the way, and Uninstall returned the error at the end of the timeline")
 	}
 }
 
@@ -279,8 +309,7 @@ func (k *kitchen) isGone(object client.Object, what string) {
 		case err != nil:
 			return fmt.Sprintf("reading %s: %v", what, err)
 		case object.GetDeletionTimestamp() != nil:
-			pots, _ := k.list(k.b.Context())
-			return fmt.Sprintf("%s is being deleted, and does not go; %d Teapots are left", what, len(pots))
+			return what + " is being deleted, and does not go: Teapots are left"
 		}
 		return what + " is still there"
 	})
@@ -304,9 +333,9 @@ func (k *kitchen) stays(name string) {
 func (k *kitchen) allCleanedUp() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for uid, name := range k.made {
+	for uid := range k.made {
 		if k.cleaned[uid] == "" {
-			k.b.Fatalf("the operator has not cleaned up after the Teapot %s", name)
+			k.b.Fatalf("the operator has not cleaned up after each Teapot")
 		}
 	}
 }

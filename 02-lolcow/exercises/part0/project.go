@@ -28,7 +28,7 @@ type project struct {
 const stage2 = "example.com/workbook/02-lolcow"
 
 // projectIn returns the project that a folder stands for. A folder with a go.mod is one. Others are parts of an exercise: a
-// start is what the steps before it make of a new project, a solution is laid over that, and a mutant over the solution.
+// start is what the steps before it make of a new project, and a solution or a mutant is laid over that.
 func projectIn(ctx context.Context, dir, step string) (*project, error) {
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 		module, err := modulePath(dir)
@@ -57,11 +57,7 @@ func layersOf(exercises, dir, step string) ([]string, error) {
 	if kind == "solutions" || kind == "mutants" {
 		layers = append(layers, dir)
 	}
-	steps := suite.Steps[:slices.Index(suite.Steps, step)+1]
-	if kind != "mutants" {
-		steps = steps[:len(steps)-1]
-	}
-	for _, one := range slices.Backward(steps) {
+	for _, one := range slices.Backward(suite.Steps[:slices.Index(suite.Steps, step)]) {
 		solution, err := solutionOf(exercises, one)
 		if err != nil {
 			return nil, err

@@ -81,14 +81,6 @@ var _ = Describe("Serving", func() {
 		Expect(lolcow.Status.Greeting).To(BeEmpty())
 	})
 
-	It("gives what it made to the garbage collector", func(ctx SpecContext) {
-		lolcow := create(ctx, env.Namespace(ctx), "cow", v1alpha1.LolcowSpec{})
-		expectServing(ctx, lolcow)
-		Expect(env.Client.Delete(ctx, lolcow)).To(Succeed())
-		expect.Gone(ctx, env.Client, deploymentOf(lolcow))
-		expect.Gone(ctx, env.Client, serviceOf(lolcow))
-	})
-
 	It("SeedBug: the greeting reaches the page, at the port of the spec, through every node", Label(e2e.LabelContainers), func(ctx SpecContext) {
 		lolcow := create(ctx, env.Namespace(ctx, e2e.Restricted), "cow",
 			v1alpha1.LolcowSpec{Greeting: "Moo", Port: new(int32(30043))})

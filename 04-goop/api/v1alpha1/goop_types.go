@@ -178,7 +178,7 @@ type GoopSpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// resources are the compute resources of a worker. They stay requested until the pod is deleted: after the TTL, with the Goop, or earlier if the node has no room for another worker of the Goop.
+	// resources are the compute resources of a worker. The operator's own containers of the pod have them too, but run at other times: a memory limit has to be at least 32Mi. They stay requested until the pod is deleted: after the TTL, with the Goop, or earlier if the node has no room for another worker of the Goop.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: delete the Goop and create another"
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`

@@ -222,8 +222,8 @@ func (r *run) fails(why string) {
 }
 
 func (r *run) isGone() {
-	if goop, err := r.get(); !apierrors.IsNotFound(err) {
-		r.b.Fatalf("Run has returned, and the Goop is still there: %s (%v)", goop.UID, err)
+	if _, err := r.get(); !apierrors.IsNotFound(err) {
+		r.b.Fatalf("Run has returned, and the Goop is still there (%v)", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -171,10 +170,10 @@ func desiredPod(goop *v1alpha1.Goop, argv []string, round string, images Images)
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		InitContainers: []corev1.Container{
-			ownContainer(installContainer, images.Operator, []string{workerImage, "install", workerFile}, folder),
+			ownContainer(goop, installContainer, images.Operator, []string{workerImage, "install", workerFile}, folder),
 			workContainer(goop, argv, round, images, folder),
 		},
-		Containers: []corev1.Container{ownContainer(pauseContainer, images.Operator, []string{workerImage, "pause"})},
+		Containers: []corev1.Container{ownContainer(goop, pauseContainer, images.Operator, []string{workerImage, "pause"})},
 		Volumes:    []corev1.Volume{{Name: volumeWorker, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 		HostPID:    host.PID, HostNetwork: host.Network,
 	}
@@ -189,15 +188,14 @@ func desiredPod(goop *v1alpha1.Goop, argv []string, round string, images Images)
 	return pod
 }
 
-// ownContainer is a container that runs the operator's own program. It needs few resources.
-func ownContainer(name, image string, command []string, mounts ...corev1.VolumeMount) corev1.Container {
+// ownContainer is a container that runs the operator's own program. It has the resources of the work: a quota, or a LimitRange,
+// asks each container for them. The pod needs no more for that, because its containers run one after the other.
+func ownContainer(goop *v1alpha1.Goop, name, image string, command []string, mounts ...corev1.VolumeMount) corev1.Container {
 	context := restricted()
 	context.ReadOnlyRootFilesystem = new(true)
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: command, VolumeMounts: mounts,
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("8Mi"),
-		}},
+		Resources:       ptr.Deref(goop.Spec.Resources, corev1.ResourceRequirements{}),
 		SecurityContext: context,
 	}
 }

@@ -20,7 +20,7 @@ const resources = 2
 // Deployment and a status, and for the first change an Event. One status may have a conflict and be written again.
 const fooWrites = 2*(1+2+1) + 2
 
-// writeFaults are the ways in which a write can fail, and the most requests in a windoe.
+// writeFaults are the ways in which a write can fail, and the most requests in a window.
 var writeFaults = []struct {
 	rule     wire.Rule
 	requests int

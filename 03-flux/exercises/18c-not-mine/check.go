@@ -1,0 +1,137 @@
+// Package notmine is exercise 18c: objects of an internal kind that a user has written.
+package notmine
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/shared/exercise/check"
+)
+
+// Entry is what the reader changes.
+type Entry func(ctx context.Context, c client.Client, key client.ObjectKey) error
+
+const (
+	editor = "flux-editor"
+	viewer = "fluxsetup-viewer"
+)
+
+// Check reconciles FluxSetups of the Flux controller and of users, and asks what users may do.
+func Check(t *check.T, work check.Work[Entry]) {
+	ok := t.Behaviour("a FluxSetup that its Flux controls is accepted, and gets its Service", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.createSetup(s.controller(s.createFlux("bees")))
+		s.reconcile()
+		s.expectService(true)
+		s.expectAccepted(metav1.ConditionTrue, "Owned")
+	})
+	checkNotOwned(t, work.Entry)
+	if ok {
+		checkChanges(t, work.Entry)
+	}
+	checkRoles(t, work.Dir)
+}
+
+// checkNotOwned reconciles FluxSetups that no Flux of their name controls.
+func checkNotOwned(t *check.T, entry Entry) {
+	t.Behaviour("a FluxSetup without an owner is NotOwned, and gets nothing", func(b *check.B) {
+		s := newScene(b, entry)
+		s.createSetup()
+		s.expectNotOwned()
+	})
+	t.Behaviour("a Flux of that name does not make it the operator's", func(b *check.B) {
+		s := newScene(b, entry)
+		s.createFlux("bees")
+		s.createSetup()
+		s.expectNotOwned()
+	})
+	t.Behaviour("an earlier Flux of that name, or one that never was, does not own it", func(b *check.B) {
+		s := newScene(b, entry)
+		owner := s.controller(s.createFlux("bees"))
+		owner.UID = "11111111-2222-3333-4444-555555555555"
+		s.createSetup(owner)
+		s.expectNotOwned()
+	})
+	t.Behaviour("a Flux of another name does not own it", func(b *check.B) {
+		s := newScene(b, entry)
+		s.createFlux("bees")
+		s.createSetup(s.controller(s.createFlux("wasps")))
+		s.expectNotOwned()
+	})
+	t.Behaviour("an owner that is not the controller does not make it the operator's", func(b *check.B) {
+		s := newScene(b, entry)
+		owner := s.controller(s.createFlux("bees"))
+		owner.Controller = nil
+		s.createSetup(owner)
+		s.expectNotOwned()
+	})
+	t.Behaviour("it stays as the user has written it", func(b *check.B) {
+		s := newScene(b, entry)
+		s.createSetup()
+		before := s.setup()
+		s.reconcile()
+		s.reconcile()
+		s.expectUnchanged(before)
+	})
+}
+
+// checkChanges reconciles again, with changes in between and without.
+func checkChanges(t *check.T, entry Entry) {
+	t.Behaviour("it is accepted when the Flux controller has made it its own", func(b *check.B) {
+		s := newScene(b, entry)
+		flux := s.createFlux("bees")
+		s.createSetup()
+		s.reconcile()
+		s.setOwner(s.controller(flux))
+		s.reconcile()
+		s.expectService(true)
+		s.expectAccepted(metav1.ConditionTrue, "Owned")
+	})
+	t.Behaviour("it is not accepted any more when the Flux is gone", func(b *check.B) {
+		s := newScene(b, entry)
+		flux := s.createFlux("bees")
+		s.createSetup(s.controller(flux))
+		s.reconcile()
+		s.deleteFlux(flux)
+		s.reconcile()
+		s.expectAccepted(metav1.ConditionFalse, "NotOwned")
+	})
+	t.Behaviour("nothing is written once the condition is right", func(b *check.B) {
+		for _, owned := range []bool{true, false} {
+			s := newScene(b, entry)
+			flux := s.createFlux("bees")
+			if owned {
+				s.createSetup(s.controller(flux))
+			} else {
+				s.createSetup()
+			}
+			s.reconcile()
+			s.reconcile()
+			s.expectNoWrite()
+		}
+	})
+}
+
+// checkRoles asks what users with the roles may do.
+func checkRoles(t *check.T, dir string) {
+	t.Behaviour("with flux-editor a user can work with Fluxes", func(b *check.B) {
+		u := newUser(b, dir, editor)
+		u.may("create", "delete", "get", "list", "patch", "update", "watch")("fluxes")
+	})
+	t.Behaviour("with flux-editor a user cannot write the status of a Flux, and nothing of a FluxSetup", func(b *check.B) {
+		u := newUser(b, dir, editor)
+		u.mayNot(writes...)("fluxes/status", "fluxes/finalizers", "fluxsetups", "fluxsetups/status", "fluxsetups/finalizers")
+		u.mayNot("get", "list", "watch")("fluxsetups")
+		u.cannotCreateSetup()
+	})
+	t.Behaviour("with fluxsetup-viewer a user can read FluxSetups, and watch them", func(b *check.B) {
+		u := newUser(b, dir, viewer)
+		u.may("get", "list", "watch")("fluxsetups")
+	})
+	t.Behaviour("with fluxsetup-viewer a user can write nothing", func(b *check.B) {
+		u := newUser(b, dir, viewer)
+		u.mayNot(writes...)("fluxsetups", "fluxsetups/status", "fluxsetups/finalizers", "fluxes", "fluxes/status")
+	})
+}

@@ -1,0 +1,292 @@
+package nonce
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+const (
+	machineKey = "machine"
+	// most is how many calls one ConfigMap may need.
+	most = 10
+)
+
+// scene is a namespace with the ConfigMap web, the controller, and the provider.
+type scene struct {
+	b       *check.B
+	entry   Entry
+	wire    *kube.Wire
+	process *kube.Process
+	client  typedcorev1.ConfigMapInterface
+	reader  typedcorev1.ConfigMapInterface
+
+	mu sync.Mutex
+	// known are the machines by nonce, and launched is how many there are.
+	known    map[string]string
+	launched int
+	// inCall happens in the next call of the provider. It returns whether the launch takes effect, and its error.
+	inCall func() (bool, error)
+	// old is what reads return, if it is set. before happens before the next write.
+	old    map[string]corev1.ConfigMap
+	before func()
+}
+
+func newScene(b *check.B, entry Entry) *scene {
+	namespace := kube.Namespace(b)
+	s := &scene{b: b, entry: entry, wire: kube.NewWire(b), process: kube.NewProcess(b), known: map[string]string{}}
+	s.client = kube.Client(b).CoreV1().ConfigMaps(namespace)
+	s.reader = s.wire.Client().CoreV1().ConfigMaps(namespace)
+	s.wire.Before(s.intercept)
+	s.create("web")
+	return s
+}
+
+func (s *scene) must(what string, err error) {
+	if err != nil {
+		s.b.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Launch is that of the provider.
+func (s *scene) Launch(ctx context.Context, nonce string) (string, error) {
+	if ctx.Err() != nil {
+		return "", ctx.Err() // a process that has crashed sends nothing
+	}
+	s.mu.Lock()
+	inCall := s.inCall
+	s.inCall = nil
+	s.mu.Unlock()
+	effect, err := true, error(nil)
+	if inCall != nil {
+		effect, err = inCall()
+	}
+	var machine string
+	if effect {
+		machine = s.launch(nonce)
+	}
+	if err != nil {
+		s.b.Event("  the call of the provider fails: %v", err)
+		return "", err
+	}
+	return machine, nil
+}
+
+func (s *scene) launch(nonce string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if machine := s.known[nonce]; machine != "" {
+		s.b.Event("  the provider knows the nonce %q: it is that of %s", nonce, machine)
+		return machine
+	}
+	s.launched++
+	machine := fmt.Sprintf("machine-%d", s.launched)
+	s.b.Event("  the provider launches %s for the nonce %q", machine, nonce)
+	if nonce != "" {
+		s.known[nonce] = machine
+	}
+	return machine
+}
+
+// forget is what the provider does after a day.
+func (s *scene) forget() {
+	s.b.Event("a month passes: the provider has forgotten all nonces")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = map[string]string{}
+}
+
+func (s *scene) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.launched
+}
+
+// intercept is called for each request of the controller.
+func (s *scene) intercept(request kube.Request, r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	old, before := s.old, s.before
+	if kube.Writes(request) {
+		s.before = nil
+	}
+	s.mu.Unlock()
+	if kube.Writes(request) && before != nil {
+		before()
+	}
+	if old != nil && request.Verb == "get" && !s.process.Dead() {
+		s.b.Event("  it reads what was there earlier")
+		return s.stale(r, old, request.Name), nil
+	}
+	return s.process.Before(request, r)
+}
+
+// stale is the response that a server gives which is behind.
+func (s *scene) stale(r *http.Request, old map[string]corev1.ConfigMap, name string) *http.Response {
+	code := http.StatusOK
+	var body any
+	if object, found := old[name]; found {
+		object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+		body = object
+	} else {
+		code = http.StatusNotFound
+		body = metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound,
+			Code: http.StatusNotFound, Message: "not found",
+		}
+	}
+	content, err := json.Marshal(body)
+	s.must("encoding a ConfigMap", err)
+	return &http.Response{
+		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
+	}
+}
+
+// readOld lets the controller read what was there earlier, or what is there if old is nil.
+func (s *scene) readOld(old map[string]corev1.ConfigMap) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.old = old
+}
+
+// otherReplicaBeforeTheFirstWrite lets another replica reconcile just before the first write.
+func (s *scene) otherReplicaBeforeTheFirstWrite(name string) {
+	s.before = func() {
+		s.b.Event("  another replica reconciles %s", name)
+		err := s.entry(s.b.Context(), s.client, s, name)
+		s.b.Event("  the other replica returned the error: %v", err)
+	}
+}
+
+// call starts the controller, and calls Reconcile once.
+func (s *scene) call(name string) error {
+	s.b.Event("Reconcile %s", name)
+	err := s.process.Run(func(ctx context.Context) error { return s.entry(ctx, s.reader, s, name) })
+	if err != nil {
+		s.b.Event("  it returned the error: %v", err)
+	}
+	return err
+}
+
+// settle calls Reconcile until it returns no error and nothing has changed. Meanwhile the garbage collector works.
+func (s *scene) settle(name string) {
+	for range most {
+		before := s.versions()
+		err := s.call(name)
+		changed := !maps.Equal(before, s.versions())
+		if collected := s.collect(); err == nil && !changed && !collected {
+			return
+		}
+	}
+	s.b.Fatalf("after %d calls there is still no end: the last one changed something, or returned an error", most)
+}
+
+// versions changes with each change of a ConfigMap.
+func (s *scene) versions() map[string]string {
+	versions := map[string]string{}
+	for name, object := range s.all() {
+		versions[name] = object.ResourceVersion
+	}
+	return versions
+}
+
+func (s *scene) create(name string) *corev1.ConfigMap {
+	s.b.Event("a user creates the ConfigMap %s", name)
+	object, err := s.client.Create(s.b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	s.must("creating a ConfigMap", err)
+	return object
+}
+
+// replace is kubectl replace with the file of the user.
+func (s *scene) replace(name string) {
+	s.b.Event("a user replaces the ConfigMap %s by the one in their file", name)
+	_, err := s.client.Update(s.b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.UpdateOptions{})
+	s.must("replacing a ConfigMap", err)
+}
+
+// recreate deletes a ConfigMap that has its machine, and creates another one of the same name, which has to get a machine, too.
+func (s *scene) recreate(name string, meanwhile func() bool) {
+	s.settle(name)
+	s.b.Event("the user deletes the ConfigMap %s", name)
+	s.must("deleting a ConfigMap", s.client.Delete(s.b.Context(), name, metav1.DeleteOptions{}))
+	_ = s.call(name)
+	meanwhile()
+	s.create(name)
+	for range 2 {
+		_ = s.call(name)
+		if machine := s.get(name).Data[machineKey]; machine == "machine-1" {
+			s.b.Fatalf("the new ConfigMap has machine-1, which was launched for the deleted one")
+		}
+	}
+	s.settle(name)
+	s.expect(name, 2)
+	s.b.Event("the user deletes that one, too")
+	s.must("deleting a ConfigMap", s.client.Delete(s.b.Context(), name, metav1.DeleteOptions{}))
+	s.collect()
+	for left := range s.all() {
+		s.b.Fatalf("the user has deleted both, and this is left: the ConfigMap %s", left)
+	}
+}
+
+// collect is the garbage collector: it deletes what has owners, none of which is there.
+func (s *scene) collect() bool {
+	all := s.all()
+	there := map[types.UID]bool{}
+	for _, object := range all {
+		there[object.UID] = true
+	}
+	collected := false
+	for name, object := range all {
+		owned := slices.ContainsFunc(object.OwnerReferences, func(owner metav1.OwnerReference) bool { return there[owner.UID] })
+		if len(object.OwnerReferences) > 0 && !owned {
+			s.b.Event("the garbage collector deletes %s", name)
+			s.must("deleting a ConfigMap", s.client.Delete(s.b.Context(), name, metav1.DeleteOptions{}))
+			collected = true
+		}
+	}
+	return collected
+}
+
+func (s *scene) get(name string) *corev1.ConfigMap {
+	object, err := s.client.Get(s.b.Context(), name, metav1.GetOptions{})
+	s.must("reading a ConfigMap", err)
+	return object
+}
+
+// all are the ConfigMaps of the namespace by name.
+func (s *scene) all() map[string]corev1.ConfigMap {
+	list, err := s.client.List(s.b.Context(), metav1.ListOptions{})
+	s.must("listing ConfigMaps", err)
+	all := map[string]corev1.ConfigMap{}
+	for _, object := range list.Items {
+		all[object.Name] = object
+	}
+	return all
+}
+
+// expect checks that there are that many machines in all, the last of which is that of the ConfigMap.
+func (s *scene) expect(name string, machines int) {
+	machine := s.get(name).Data[machineKey]
+	switch count := s.count(); {
+	case count > machines:
+		s.b.Fatalf("%d machines were launched, and one was needed: data.machine is %q", count-machines+1, machine)
+	case count < machines:
+		s.b.Fatalf("no machine was launched, and data.machine is %q", machine)
+	case machine != fmt.Sprintf("machine-%d", machines):
+		s.b.Fatalf("machine-%d was launched, and data.machine is %q", machines, machine)
+	}
+}

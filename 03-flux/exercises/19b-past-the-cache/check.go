@@ -1,0 +1,134 @@
+// Package cache is exercise 19b: one Job for each attempt, with a cache that is behind.
+package cache
+
+import (
+	"context"
+
+	"example.com/workbook/03-flux/exercises/internal/tasks"
+	"example.com/workbook/shared/exercise/check"
+)
+
+// Entry is what the reader repairs.
+type Entry func(ctx context.Context, c tasks.Clients, name string) error
+
+const (
+	running = "Running"
+	lost    = "JobLost"
+	// most is how many calls a task may need, and more how often a controller is called whose cache is behind.
+	most = 10
+	more = 5
+)
+
+// Check reconciles a task, with a cache that has what the check gives it.
+func Check(t *check.T, work check.Work[Entry]) {
+	ok := t.Behaviour("an attempt gets its Job, and is Running", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.settle()
+		s.expect(1, running)
+	})
+	if !ok {
+		return
+	}
+	t.Behaviour("an attempt whose Job was deleted is JobLost, and gets no other Job", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.settle()
+		s.deleteJobs()
+		s.settle()
+		s.expect(1, lost)
+	})
+	t.Behaviour("the next attempt gets a Job", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.settle()
+		s.attempt("2")
+		s.settle()
+		s.expect(2, running)
+		s.deleteJobs()
+		s.settle()
+		s.attempt("3")
+		s.settle()
+		s.expect(3, running)
+	})
+	checkOld(t, work.Entry)
+	checkFaults(t, work.Entry)
+	t.Behaviour("when the cache is up to date and nothing is to be done, it sends no request", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.settle()
+		s.quiet(running)
+		s.deleteJobs()
+		s.settle()
+		s.quiet(lost)
+	})
+}
+
+// checkOld has a cache that is behind.
+func checkOld(t *check.T, entry Entry) {
+	t.Behaviour("an attempt has one Job, also if the cache lacks it", func(b *check.B) {
+		s := newScene(b, entry)
+		for range more {
+			_ = s.call()
+		}
+		s.settle()
+		s.expect(1, running)
+	})
+	t.Behaviour("an attempt whose Job was deleted gets no other one, also if the cache lacks all of it", func(b *check.B) {
+		s := newScene(b, entry)
+		for range more {
+			_ = s.call()
+		}
+		s.deleteJobs()
+		for range more {
+			_ = s.call()
+		}
+		s.settle()
+		s.expect(1, lost)
+	})
+	t.Behaviour("a Job that the cache lacks is not lost", func(b *check.B) {
+		s := newScene(b, entry)
+		for range more {
+			_ = s.call()
+			s.refreshConfigMaps()
+		}
+		s.expect(1, running)
+		s.settle()
+		s.expect(1, running)
+	})
+	t.Behaviour("an attempt that is over is not begun again, if the cache still has it", func(b *check.B) {
+		s := newScene(b, entry)
+		old := s.cached()
+		s.settle()
+		s.deleteJobs()
+		s.attempt("2")
+		s.settle()
+		s.cacheHas(old)
+		for range more {
+			_ = s.call()
+		}
+		s.settle()
+		s.expect(2, running)
+	})
+}
+
+// checkFaults lets the controller crash, and has a second replica.
+func checkFaults(t *check.T, entry Entry) {
+	t.Behaviour("an attempt has one Job, at whichever write the controller crashes", func(b *check.B) {
+		for _, after := range []bool{false, true} {
+			for number := 1; ; number++ {
+				s := newScene(b, entry)
+				s.process.CrashAt(number, after)
+				_ = s.call()
+				_ = s.call()
+				s.settle()
+				s.expect(1, running)
+				if !s.process.Crashed() {
+					break
+				}
+			}
+		}
+	})
+	t.Behaviour("two replicas create one Job", func(b *check.B) {
+		s := newScene(b, entry)
+		s.otherReplicaBeforeTheFirstWrite()
+		s.settle()
+		s.expect(1, running)
+	})
+}
