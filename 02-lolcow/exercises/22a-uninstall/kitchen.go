@@ -322,10 +322,10 @@ func (k *kitchen) stays(name string) {
 	if len(pots) != 1 || pots[0].GetName() != name || !slices.Contains(pots[0].GetFinalizers(), finalizer) {
 		k.b.Fatalf("the Teapot %s was not cleaned up, and is not as it was: %d Teapots are there", name, len(pots))
 	}
-	for what, object := range map[string]client.Object{"the Deployment of the operator": k.operator(), "the CRD": k.crd()} {
+	for _, object := range []client.Object{k.operator(), k.crd()} {
 		err := k.client.Get(k.b.Context(), client.ObjectKeyFromObject(object), object)
 		if err != nil || object.GetDeletionTimestamp() != nil {
-			k.b.Fatalf("a Teapot was not cleaned up, and %s is not there any more, or is being deleted (%v)", what, err)
+			k.b.Fatalf("a Teapot was not cleaned up, and %s is not there any more, or is being deleted (%v)", object.GetName(), err)
 		}
 	}
 }
