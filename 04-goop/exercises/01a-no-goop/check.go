@@ -1,0 +1,54 @@
+// Package nogoop is exercise 01a: a Job in place of an operator.
+package nogoop
+
+import (
+	"time"
+
+	"example.com/workbook/shared/exercise/check"
+)
+
+// patience is for what the scheduler and the Job controller do, which waits ten seconds before it starts a worker again.
+const patience = 45 * time.Second
+
+// workers is how many there are.
+const workers = 6
+
+// Check creates the Job on two nodes of its own, and ends its Pods.
+func Check(t *check.T, work check.Work[check.Files]) {
+	ok := t.Behaviour("six workers run at the same time, with the numbers 0 to 5", func(b *check.B) {
+		s := newScene(b, work.Dir)
+		s.numbered(s.running())
+	})
+	if !ok {
+		return
+	}
+	t.Behaviour("three run on each of two nodes", func(b *check.B) {
+		s := newScene(b, work.Dir)
+		s.even(s.running())
+	})
+	t.Behaviour("if all succeed, the Job is Complete", func(b *check.B) {
+		s := newScene(b, work.Dir)
+		for _, pod := range s.running() {
+			s.end(pod, succeeded)
+		}
+		s.complete()
+	})
+	t.Behaviour("a worker that fails is started once more", func(b *check.B) {
+		s := newScene(b, work.Dir)
+		s.end(s.running()[2], failed)
+		s.end(s.again(2), succeeded)
+		s.othersRun(2)
+	})
+	t.Behaviour("if it fails again, the others go on, and the status says which one has failed", func(b *check.B) {
+		s := newScene(b, work.Dir)
+		s.end(s.running()[2], failed)
+		s.end(s.again(2), failed)
+		s.failedIndex(2)
+		for worker, pod := range s.othersRun(2) {
+			if worker != 2 {
+				s.end(pod, succeeded)
+			}
+		}
+		s.completed("0,1,3-5")
+	})
+}

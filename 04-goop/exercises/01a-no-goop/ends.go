@@ -1,0 +1,93 @@
+package nogoop
+
+import (
+	"fmt"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// again waits until a worker that has failed runs a second time.
+func (s *scene) again(worker int) corev1.Pod {
+	var pod corev1.Pod
+	s.b.Eventually(patience, func() string {
+		job := s.job()
+		if ended(job) {
+			s.b.Fatalf("worker %d has failed once, and the Job has ended", worker)
+		}
+		var found bool
+		if pod, found = byNumber(s.pods())[worker]; !found {
+			if index := job.Status.FailedIndexes; index != nil && *index != "" {
+				s.b.Fatalf("worker %d has failed once, and is not started again", worker)
+			}
+			return fmt.Sprintf("worker %d has failed once, and is not started again", worker)
+		}
+		return ""
+	})
+	return pod
+}
+
+// othersRun asserts that the others are still there, and returns their Pods.
+func (s *scene) othersRun(worker int) map[int]corev1.Pod {
+	pods := byNumber(s.pods())
+	for other := range workers {
+		if _, found := pods[other]; !found && other != worker {
+			s.b.Fatalf("worker %d has failed, and worker %d does not run any more", worker, other)
+		}
+	}
+	return pods
+}
+
+// failedIndex waits until the status says that a worker has failed.
+func (s *scene) failedIndex(worker int) {
+	s.b.Eventually(patience, func() string {
+		job := s.job()
+		if index := job.Status.FailedIndexes; index != nil && *index == strconv.Itoa(worker) {
+			return ""
+		}
+		if _, again := byNumber(s.pods())[worker]; again {
+			s.b.Fatalf("worker %d has failed twice, and is started again", worker)
+		}
+		if ended(job) {
+			s.b.Fatalf("worker %d has failed twice, and the Job has ended without the others", worker)
+		}
+		return fmt.Sprintf("the status does not say that worker %d has failed", worker)
+	})
+}
+
+// completed waits until the Job has ended, and asserts which workers have succeeded.
+func (s *scene) completed(indexes string) {
+	s.b.Eventually(patience, func() string {
+		job := s.job()
+		if !condition(job, batchv1.JobFailed) && !condition(job, batchv1.JobComplete) {
+			return "all workers have ended, and the Job has not"
+		}
+		if job.Status.CompletedIndexes != indexes {
+			s.b.Fatalf("the workers %s have succeeded, and the status has %q", indexes, job.Status.CompletedIndexes)
+		}
+		return ""
+	})
+}
+
+func (s *scene) complete() {
+	s.b.Eventually(patience, func() string {
+		if !condition(s.job(), batchv1.JobComplete) {
+			return "six workers have succeeded, and the Job is not Complete"
+		}
+		return ""
+	})
+}
+
+func ended(job *batchv1.Job) bool {
+	return condition(job, batchv1.JobComplete) || condition(job, batchv1.JobFailed) || condition(job, batchv1.JobFailureTarget)
+}
+
+func condition(job *batchv1.Job, kind batchv1.JobConditionType) bool {
+	for _, one := range job.Status.Conditions {
+		if one.Type == kind && one.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}

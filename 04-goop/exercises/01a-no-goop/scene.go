@@ -1,0 +1,172 @@
+package nogoop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// manual has the embedded cluster leave the status of a Pod to the check.
+const manual = "harness.example.com/manual-pod"
+
+const (
+	succeeded = corev1.PodSucceeded
+	failed    = corev1.PodFailed
+)
+
+// scene is the Job, with two nodes for its Pods alone.
+type scene struct {
+	b         *check.B
+	client    kubernetes.Interface
+	namespace string
+}
+
+func newScene(b *check.B, dir string) *scene {
+	s := &scene{b: b, client: kube.Client(b), namespace: kube.Namespace(b)}
+	s.node("a")
+	// The scheduler would rather not use it, which counts for more than an uneven spread.
+	s.node("b", corev1.Taint{Key: "busy", Effect: corev1.TaintEffectPreferNoSchedule})
+	content, err := os.ReadFile(filepath.Join(dir, "job.yaml"))
+	if err != nil {
+		b.Fatalf("there is no job.yaml in your folder: %v", err)
+	}
+	var job batchv1.Job
+	if err := yaml.UnmarshalStrict(content, &job); err != nil {
+		b.Fatalf("job.yaml: %v", err)
+	}
+	job.Namespace = s.namespace
+	pods := &job.Spec.Template
+	metav1.SetMetaDataAnnotation(&pods.ObjectMeta, manual, "true")
+	pods.Spec.NodeSelector = map[string]string{"exercise": s.namespace}
+	pods.Spec.Tolerations = append(pods.Spec.Tolerations, corev1.Toleration{Key: "exercise", Operator: corev1.TolerationOpExists})
+	b.Event("the Job is created")
+	_, err = s.client.BatchV1().Jobs(s.namespace).Create(b.Context(), &job, metav1.CreateOptions{})
+	s.must("creating the Job", err)
+	return s
+}
+
+func (s *scene) must(what string, err error) {
+	if err != nil {
+		s.b.Fatalf("%s: %v", what, err)
+	}
+}
+
+// node creates a node for the Pods of this Job alone.
+func (s *scene) node(name string, taints ...corev1.Taint) {
+	full := s.namespace + "-" + name
+	taints = append(taints, corev1.Taint{Key: "exercise", Value: s.namespace, Effect: corev1.TaintEffectNoSchedule})
+	nodes := s.client.CoreV1().Nodes()
+	_, err := nodes.Create(s.b.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: full, Labels: map[string]string{"exercise": s.namespace, corev1.LabelHostname: full}},
+		Spec:       corev1.NodeSpec{Taints: taints},
+	}, metav1.CreateOptions{})
+	s.must("creating a node", err)
+	s.b.Eventually(patience, func() string {
+		node, err := nodes.Get(s.b.Context(), full, metav1.GetOptions{})
+		s.must("reading a node", err)
+		if len(node.Spec.Taints) > len(taints) || len(node.Status.Conditions) == 0 {
+			return "a node of the check does not become ready"
+		}
+		return ""
+	})
+	s.b.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(s.b.Context()), full, metav1.DeleteOptions{}) })
+}
+
+// pods returns the unfinished Pods that have a node.
+func (s *scene) pods() []corev1.Pod {
+	list, err := s.client.CoreV1().Pods(s.namespace).List(s.b.Context(), metav1.ListOptions{})
+	s.must("listing Pods", err)
+	var pods []corev1.Pod
+	for _, pod := range list.Items {
+		if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && pod.Status.Phase != succeeded && pod.Status.Phase != failed {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// running waits until six workers have a node, and returns their Pods by number.
+func (s *scene) running() map[int]corev1.Pod {
+	var pods []corev1.Pod
+	s.b.Eventually(patience, func() string {
+		if pods = s.pods(); len(pods) < workers {
+			return fmt.Sprintf("of the %d workers of the Job %d run at the same time", ptr.Deref(s.job().Spec.Completions, 1), len(pods))
+		}
+		return ""
+	})
+	return byNumber(pods)
+}
+
+// byNumber has the Pods of an Indexed Job by their number; others get the numbers that are left.
+func byNumber(pods []corev1.Pod) map[int]corev1.Pod {
+	numbered := map[int]corev1.Pod{}
+	for i, pod := range pods {
+		number := -1 - i
+		if index, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation]); err == nil {
+			number = index
+		}
+		numbered[number] = pod
+	}
+	return numbered
+}
+
+func (s *scene) numbered(pods map[int]corev1.Pod) {
+	for worker := range workers {
+		if _, found := pods[worker]; !found {
+			s.b.Fatalf("no worker has the number %d", worker)
+		}
+	}
+	if len(pods) > workers {
+		s.b.Fatalf("%d workers run, and not %d", len(pods), workers)
+	}
+}
+
+func (s *scene) even(pods map[int]corev1.Pod) {
+	count := map[string]int{}
+	for _, pod := range pods {
+		count[pod.Spec.NodeName]++
+	}
+	a, b := count[s.namespace+"-a"], count[s.namespace+"-b"]
+	s.b.Event("%d workers run on the node that is nearly empty, and %d on the other", a, b)
+	if a != workers/2 || b != workers/2 {
+		s.b.Fatalf("the two nodes do not have three workers each")
+	}
+}
+
+// end ends a worker.
+func (s *scene) end(pod corev1.Pod, phase corev1.PodPhase) {
+	s.b.Event("worker %s ends: %s", pod.Annotations[batchv1.JobCompletionIndexAnnotation], phase)
+	code := int32(0)
+	if phase == failed {
+		code = 1
+	}
+	pod.Status.Phase = phase
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}},
+	}}
+	_, err := s.client.CoreV1().Pods(s.namespace).UpdateStatus(s.b.Context(), &pod, metav1.UpdateOptions{})
+	s.must("ending a worker", err)
+}
+
+// job returns the Job.
+func (s *scene) job() *batchv1.Job {
+	list, err := s.client.BatchV1().Jobs(s.namespace).List(s.b.Context(), metav1.ListOptions{})
+	s.must("listing Jobs", err)
+	if len(list.Items) != 1 {
+		s.b.Fatalf("there are %d Jobs", len(list.Items))
+	}
+	return &list.Items[0]
+}

@@ -1,0 +1,22 @@
+package everynode
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// WaitDone waits until a DaemonSet has done its work on all nodes.
+func WaitDone(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	return wait.PollUntilContextCancel(ctx, time.Second/2, true, func(ctx context.Context) (bool, error) {
+		set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		status := set.Status
+		return status.ObservedGeneration >= set.Generation && status.NumberReady >= status.DesiredNumberScheduled, nil
+	})
+}
