@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"sync"
 	"time"
 
@@ -44,7 +43,7 @@ func newProxy(b *check.B, name string) *proxy {
 	if err != nil {
 		b.Fatalf("making a transport: %v", err)
 	}
-	target, err := url.Parse(config.Host)
+	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		b.Fatalf("the address of the API server: %v", err)
 	}

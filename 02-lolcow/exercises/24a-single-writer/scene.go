@@ -64,11 +64,12 @@ func (s *scene) last() entry {
 // eventually waits for something that a replica does which runs.
 func (s *scene) eventually(r *replica, condition func() string) {
 	s.b.Eventually(patience, func() string {
-		if r.hasEnded() {
-			s.b.Fatalf("the process %s has ended: %s", r.name, r.why())
-		}
+		ended := r.hasEnded()
 		if r.state().early {
 			s.b.Fatalf("a replica has written an entry, and has never had the lease")
+		}
+		if ended {
+			s.b.Fatalf("the process %s has ended: %s", r.name, r.why())
 		}
 		text := condition()
 		if text != "" {
