@@ -1,6 +1,7 @@
 package singlewriter
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -34,6 +35,11 @@ func newScene(b *check.B) *scene {
 	s := &scene{b: b, client: kube.Client(b), settings: settings{
 		Herd: client.ObjectKey{Namespace: kube.Namespace(b), Name: "herd"}, Lease: leaseDuration(),
 	}}
+	// The runner deletes what is in the namespace, but no leases: the API server has some of its own.
+	b.Cleanup(func() {
+		_ = s.client.CoordinationV1().Leases(s.Herd.Namespace).
+			DeleteCollection(context.WithoutCancel(b.Context()), metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
 	herd := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: s.Herd.Name}}
 	if _, err := s.client.CoreV1().ConfigMaps(s.Herd.Namespace).Create(b.Context(), herd, metav1.CreateOptions{}); err != nil {
 		b.Fatalf("creating a ConfigMap: %v", err)
