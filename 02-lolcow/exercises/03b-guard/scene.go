@@ -42,13 +42,14 @@ func (s *scene) file(current string, contexts ...string) string {
 	config := api.NewConfig()
 	config.CurrentContext = current
 	for _, name := range contexts {
-		config.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
-		config.Clusters[name] = &api.Cluster{Server: s.production.server.URL}
-		config.AuthInfos[name] = &api.AuthInfo{}
+		cluster, user := "cluster-"+name, "user-"+name
+		config.Contexts[name] = &api.Context{Cluster: cluster, AuthInfo: user}
+		config.Clusters[cluster] = &api.Cluster{Server: s.production.server.URL}
+		config.AuthInfos[user] = &api.AuthInfo{}
 		if name == "dev" {
 			access := kube.Config(s.b)
-			config.Clusters[name] = &api.Cluster{Server: access.Host, CertificateAuthorityData: access.CAData}
-			config.AuthInfos[name] = &api.AuthInfo{ClientCertificateData: access.CertData, ClientKeyData: access.KeyData}
+			config.Clusters[cluster] = &api.Cluster{Server: access.Host, CertificateAuthorityData: access.CAData}
+			config.AuthInfos[user] = &api.AuthInfo{ClientCertificateData: access.CertData, ClientKeyData: access.KeyData}
 		}
 	}
 	file := s.missing()

@@ -3,7 +3,7 @@ package stalecrd
 
 import (
 	"context"
-	"strings"
+	"regexp"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -86,7 +86,7 @@ func (s *scene) expectError(word string) {
 	if err == nil {
 		s.b.Fatalf("CheckSchema returned no error")
 	}
-	if !strings.Contains(err.Error(), word) {
+	if !regexp.MustCompile(`\b` + word + `\b`).MatchString(err.Error()) {
 		s.b.Fatalf("the error does not name the %s: %v", word, err)
 	}
 }

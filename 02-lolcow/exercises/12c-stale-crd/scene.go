@@ -3,6 +3,7 @@ package stalecrd
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -176,14 +177,16 @@ func withoutPort(crd *apiextensionsv1.CustomResourceDefinition, in ...string) *a
 func withNewer(crd, newer *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	both := crd.DeepCopy()
 	version := newer.DeepCopy().Spec.Versions[0]
-	version.Name, version.Storage = "v1beta1", false
-	both.Spec.Versions = append(both.Spec.Versions, version)
+	version.Name = "v1beta1"
+	// It is the first, and it is stored: neither makes it the one that the operator uses.
+	both.Spec.Versions[0].Storage = false
+	both.Spec.Versions = slices.Insert(both.Spec.Versions, 0, version)
 	return both
 }
 
-// notServed does not serve v1alpha1 any more.
+// notServed does not serve the last version any more.
 func notServed(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	other := crd.DeepCopy()
-	other.Spec.Versions[0].Served = false
+	other.Spec.Versions[len(other.Spec.Versions)-1].Served = false
 	return other
 }

@@ -4,6 +4,8 @@ package onenamespace
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,7 +32,10 @@ var needs = []permission{
 }
 
 // excess is what it does not need there.
-var excess = []permission{{"get", "", "secrets"}, {"delete", "", "configmaps"}, {"delete", lolcows, "lolcows"}}
+var excess = []permission{
+	{"get", "", "secrets"}, {"list", "", "secrets"}, {"delete", "", "configmaps"},
+	{"create", lolcows, "lolcows"}, {"update", lolcows, "lolcows"}, {"delete", lolcows, "lolcows"},
+}
 
 // Check asks the API server for the permissions, and runs the operator.
 func Check(t *check.T, work check.Work[Entry]) {
@@ -49,7 +54,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		}
 	})
 	t.Behaviour("it may do nothing in any other namespace, and in meadow nothing else", func(b *check.B) {
-		for _, one := range needs {
+		for _, one := range slices.Concat(needs, excess) {
 			if permits(b, elsewhere, one) {
 				b.Fatalf("the ServiceAccount cowherd may %s in the namespace %s", one, elsewhere)
 			}
@@ -63,6 +68,9 @@ func Check(t *check.T, work check.Work[Entry]) {
 	ok = t.Behaviour("the operator lists and watches meadow only", func(b *check.B) {
 		s := newScene(b, work.Entry)
 		s.reads()
+		if options := work.Entry(elsewhere); reflect.DeepEqual(options, work.Entry(meadow)) {
+			b.Fatalf("CacheOptions returns the same for another namespace")
+		}
 	})
 	ok = t.Behaviour("a Lolcow of meadow gets its ConfigMap, and a new greeting arrives", func(b *check.B) {
 		s := newScene(b, work.Entry)

@@ -39,7 +39,15 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		l.deploy()
 		l.expect("2 says Moo")
 	})
-	t.Behaviour("if nothing has changed, the Pod is not replaced", func(b *check.B) {
+	t.Behaviour("so does a changed Dockerfile", func(b *check.B) {
+		l := newLoop(b, work.Dir)
+		l.deploy()
+		l.expect("1 says Moo")
+		l.changeDockerfile()
+		l.deploy()
+		l.expect("1 says loudly Moo")
+	})
+	t.Behaviour("if nothing has changed, the Deployment is the same, and so is the Pod", func(b *check.B) {
 		l := newLoop(b, work.Dir)
 		l.deploy()
 		before := l.expect("1 says Moo")

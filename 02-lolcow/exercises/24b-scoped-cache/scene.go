@@ -69,6 +69,10 @@ func (s *scene) start(entry Entry) {
 	s.b.Cleanup(func() { cancel(); <-stopped })
 	syncing, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
+	// Before the cache has started, GetInformer does not wait for what it is asked for.
+	if !s.mgr.GetCache().WaitForCacheSync(syncing) {
+		s.b.Fatalf("the cache does not start")
+	}
 	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.Deployment{}} {
 		_, err := s.mgr.GetCache().GetInformer(syncing, object)
 		s.must("filling the cache", err)
@@ -108,6 +112,9 @@ func (s *scene) createDeployment(name, app string) {
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()},
 	}}
+	if app != ours {
+		deployment.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Sheep", Name: "dolly", UID: "1"}}
+	}
 	s.must("creating a Deployment", s.client.Create(s.b.Context(), deployment))
 	if app != ours {
 		return
@@ -178,8 +185,8 @@ func (s *scene) expectConflict(name string) {
 			return fmt.Sprintf("there is a Deployment %s of another, and the operator reads that there is none", name)
 		case err != nil:
 			return fmt.Sprintf("reading a Deployment of another: %v", err)
-		case deployment.UID == "" || deployment.Labels["app"] != theirs:
-			return "the Deployment of another has no UID or no labels in the cache"
+		case deployment.UID == "" || deployment.Labels["app"] != theirs || len(deployment.OwnerReferences) != 1:
+			return "the Deployment of another has no UID, no labels or no owner in the cache"
 		}
 		return ""
 	})
@@ -206,13 +213,13 @@ func (s *scene) readSecret(want string) string {
 
 func (s *scene) podBytes() int {
 	var pods corev1.PodList
-	s.must("listing what is in the cache", s.mgr.GetCache().List(s.b.Context(), &pods))
+	s.must("listing what is in the cache", s.mgr.GetCache().List(s.b.Context(), &pods, client.InNamespace(s.namespace)))
 	return size(s.b, pods.Items)
 }
 
 func (s *scene) deploymentBytes() int {
 	var deployments appsv1.DeploymentList
-	s.must("listing what is in the cache", s.mgr.GetCache().List(s.b.Context(), &deployments))
+	s.must("listing what is in the cache", s.mgr.GetCache().List(s.b.Context(), &deployments, client.InNamespace(s.namespace)))
 	return size(s.b, deployments.Items)
 }
 

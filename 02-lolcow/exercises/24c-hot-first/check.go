@@ -4,6 +4,7 @@ package hotfirst
 import (
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"example.com/workbook/shared/exercise/check"
@@ -38,6 +39,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.remove()
 		s.handedOut("calf")
 	})
+	priorities(t, work.Entry)
 	t.Behaviour("a change is among the first that are handed out after a restart", func(b *check.B) {
 		s := newScene(b, work.Entry, backlog)
 		hot := s.waitingLast()
@@ -54,16 +56,31 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.release()
 		s.expectAmongFirst("hot")
 	})
-	t.Behaviour("a resync without a change has the low priority", func(b *check.B) {
-		same := configMap("cow", "7")
-		expectPriority(b, "a resync", handler.LowPriority, func(h handler.EventHandler, q keys) {
-			h.Update(b.Context(), updateEvent(same, same), q)
-		}, work.Entry)
-		expectPriority(b, "an update", 0, func(h handler.EventHandler, q keys) {
-			h.Update(b.Context(), updateEvent(same, configMap("cow", "8")), q)
-		}, work.Entry)
-	})
 	t.Behaviour("a queue without priorities gets each key, too", func(b *check.B) {
 		expectPlain(b, work.Entry)
+	})
+}
+
+// priorities calls the handler.
+func priorities(t *check.T, entry Entry) {
+	same := configMap("cow", "7")
+	t.Behaviour("a resync without a change has the low priority", func(b *check.B) {
+		expectPriority(b, entry, "a resync", handler.LowPriority, func(h handler.EventHandler, q keys) {
+			h.Update(b.Context(), updateEvent(same, same), q)
+		})
+	})
+	t.Behaviour("an event about a change has the priority 0", func(b *check.B) {
+		expectPriority(b, entry, "an update", 0, func(h handler.EventHandler, q keys) {
+			h.Update(b.Context(), updateEvent(same, configMap("cow", "8")), q)
+		})
+		expectPriority(b, entry, "the loss of the label", 0, func(h handler.EventHandler, q keys) {
+			h.Update(b.Context(), updateEvent(same, configMap("", "8")), q)
+		})
+		expectPriority(b, entry, "a deletion", 0, func(h handler.EventHandler, q keys) {
+			h.Delete(b.Context(), event.DeleteEvent{Object: same}, q)
+		})
+		expectPriority(b, entry, "a generic event", 0, func(h handler.EventHandler, q keys) {
+			h.Generic(b.Context(), event.GenericEvent{Object: same}, q)
+		})
 	})
 }

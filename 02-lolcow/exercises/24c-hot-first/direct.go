@@ -25,7 +25,7 @@ func updateEvent(before, now *corev1.ConfigMap) event.UpdateEvent {
 }
 
 // expectPriority calls the handler with a queue of its own, and asserts the priority of the key.
-func expectPriority(b *check.B, what string, want int, happens func(h handler.EventHandler, q keys), entry Entry) {
+func expectPriority(b *check.B, entry Entry, what string, want int, happens func(h handler.EventHandler, q keys)) {
 	q := priorityqueue.New[reconcile.Request]("hot-first")
 	b.Cleanup(q.ShutDown)
 	b.Event("the handler is called with %s", what)
@@ -55,24 +55,25 @@ func expectPriority(b *check.B, what string, want int, happens func(h handler.Ev
 // expectPlain calls the handler with a queue that has no priorities.
 func expectPlain(b *check.B, entry Entry) {
 	same := configMap("cow", "7")
-	for what, happens := range map[string]func(h handler.EventHandler, q keys){
-		"the first list": func(h handler.EventHandler, q keys) {
+	for _, c := range []struct {
+		what    string
+		happens func(h handler.EventHandler, q keys)
+	}{
+		{"the first list", func(h handler.EventHandler, q keys) {
 			h.Create(b.Context(), event.CreateEvent{Object: same, IsInInitialList: true}, q)
-		},
-		"an update": func(h handler.EventHandler, q keys) {
+		}},
+		{"an update", func(h handler.EventHandler, q keys) {
 			h.Update(b.Context(), updateEvent(same, configMap("cow", "8")), q)
-		},
-		"a resync": func(h handler.EventHandler, q keys) { h.Update(b.Context(), updateEvent(same, same), q) },
-		"a deletion": func(h handler.EventHandler, q keys) {
-			h.Delete(b.Context(), event.DeleteEvent{Object: same}, q)
-		},
+		}},
+		{"a resync", func(h handler.EventHandler, q keys) { h.Update(b.Context(), updateEvent(same, same), q) }},
+		{"a deletion", func(h handler.EventHandler, q keys) { h.Delete(b.Context(), event.DeleteEvent{Object: same}, q) }},
 	} {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		b.Cleanup(q.ShutDown)
-		b.Event("the handler is called with %s, and a queue without priorities", what)
-		happens(entry(), q)
+		b.Event("the handler is called with %s, and a queue without priorities", c.what)
+		c.happens(entry(), q)
 		if q.Len() != 1 {
-			b.Fatalf("a queue without priorities has %d keys after %s, and should have 1", q.Len(), what)
+			b.Fatalf("a queue without priorities has %d keys after %s, and should have 1", q.Len(), c.what)
 		}
 	}
 }

@@ -70,7 +70,9 @@ func newScene(b *check.B, entry Entry, count int) *scene {
 	s.must("adding the controller", ctrl.NewControllerManagedBy(mgr).Named("cows").Watches(&corev1.ConfigMap{}, s).
 		Complete(reconcile.Func(func(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
 			s.mu.Lock()
-			s.order = append(s.order, req.Name)
+			if req.Namespace == namespace {
+				s.order = append(s.order, req.Name)
+			}
 			s.mu.Unlock()
 			<-released
 			return reconcile.Result{}, nil

@@ -68,6 +68,10 @@ func (s *scene) report(name, reason string) {
 		status = metav1.ConditionTrue
 	}
 	apimeta.SetStatusCondition(&lolcow.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason})
+	// What another condition says does not count.
+	apimeta.SetStatusCondition(&lolcow.Status.Conditions, metav1.Condition{
+		Type: "Announced", Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPortConflict,
+	})
 	s.must("writing the status", s.client.Status().Update(s.b.Context(), lolcow))
 }
 

@@ -43,12 +43,28 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		s := newScene(b, work.Dir)
 		s.end(s.running()[2], failed)
 		s.end(s.again(2), failed)
-		s.failedIndex(2)
+		s.failedIndexes("2", 2)
 		for worker, pod := range s.othersRun(2) {
 			if worker != 2 {
 				s.end(pod, succeeded)
 			}
 		}
 		s.completed("0,1,3-5")
+	})
+	t.Behaviour("so it is if five of the six fail twice", func(b *check.B) {
+		s := newScene(b, work.Dir)
+		pods := s.running()
+		for worker := range workers - 1 {
+			s.end(pods[worker], failed)
+		}
+		for worker := range workers - 1 {
+			pods[worker] = s.again(worker)
+		}
+		for worker := range workers - 1 {
+			s.end(pods[worker], failed)
+		}
+		s.failedIndexes("0-4", 0, 1, 2, 3, 4)
+		s.end(s.othersRun(0, 1, 2, 3, 4)[5], succeeded)
+		s.completed("5")
 	})
 }

@@ -2,6 +2,7 @@ package nogoop
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,7 +19,7 @@ func (s *scene) again(worker int) corev1.Pod {
 		}
 		var found bool
 		if pod, found = byNumber(s.pods())[worker]; !found {
-			if index := job.Status.FailedIndexes; index != nil && *index != "" {
+			if index := job.Status.FailedIndexes; index != nil && *index == strconv.Itoa(worker) {
 				s.b.Fatalf("worker %d has failed once, and is not started again", worker)
 			}
 			return fmt.Sprintf("worker %d has failed once, and is not started again", worker)
@@ -28,31 +29,33 @@ func (s *scene) again(worker int) corev1.Pod {
 	return pod
 }
 
-// othersRun asserts that the others are still there, and returns their Pods.
-func (s *scene) othersRun(worker int) map[int]corev1.Pod {
+// othersRun asserts that all but those that have failed are still there, and returns their Pods.
+func (s *scene) othersRun(failed ...int) map[int]corev1.Pod {
 	pods := byNumber(s.pods())
 	for other := range workers {
-		if _, found := pods[other]; !found && other != worker {
-			s.b.Fatalf("worker %d has failed, and worker %d does not run any more", worker, other)
+		if _, found := pods[other]; !found && !slices.Contains(failed, other) {
+			s.b.Fatalf("worker %d has failed, and worker %d does not run any more", failed[0], other)
 		}
 	}
 	return pods
 }
 
-// failedIndex waits until the status says that a worker has failed.
-func (s *scene) failedIndex(worker int) {
+// failedIndexes waits until the status says which workers have failed.
+func (s *scene) failedIndexes(want string, failed ...int) {
 	s.b.Eventually(patience, func() string {
-		job := s.job()
-		if index := job.Status.FailedIndexes; index != nil && *index == strconv.Itoa(worker) {
+		job, pods := s.job(), byNumber(s.pods())
+		if ended(job) {
+			s.b.Fatalf("worker %d has failed twice, and the Job has ended without the others", failed[0])
+		}
+		for _, worker := range failed {
+			if _, again := pods[worker]; again {
+				s.b.Fatalf("worker %d has failed twice, and is started again", worker)
+			}
+		}
+		if got := job.Status.FailedIndexes; got != nil && *got == want {
 			return ""
 		}
-		if _, again := byNumber(s.pods())[worker]; again {
-			s.b.Fatalf("worker %d has failed twice, and is started again", worker)
-		}
-		if ended(job) {
-			s.b.Fatalf("worker %d has failed twice, and the Job has ended without the others", worker)
-		}
-		return fmt.Sprintf("the status does not say that worker %d has failed", worker)
+		return "the status does not say that the workers " + want + " have failed"
 	})
 }
 

@@ -46,6 +46,9 @@ func newScene(b *check.B, dir string) *scene {
 	if err := yaml.UnmarshalStrict(content, &job); err != nil {
 		b.Fatalf("job.yaml: %v", err)
 	}
+	if job.APIVersion != "batch/v1" || job.Kind != "Job" {
+		b.Fatalf("job.yaml is no Job of batch/v1")
+	}
 	job.Namespace = s.namespace
 	pods := &job.Spec.Template
 	metav1.SetMetaDataAnnotation(&pods.ObjectMeta, manual, "true")
@@ -73,6 +76,7 @@ func (s *scene) node(name string, taints ...corev1.Taint) {
 		Spec:       corev1.NodeSpec{Taints: taints},
 	}, metav1.CreateOptions{})
 	s.must("creating a node", err)
+	s.b.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(s.b.Context()), full, metav1.DeleteOptions{}) })
 	s.b.Eventually(patience, func() string {
 		node, err := nodes.Get(s.b.Context(), full, metav1.GetOptions{})
 		s.must("reading a node", err)
@@ -81,7 +85,6 @@ func (s *scene) node(name string, taints ...corev1.Taint) {
 		}
 		return ""
 	})
-	s.b.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(s.b.Context()), full, metav1.DeleteOptions{}) })
 }
 
 // pods returns the unfinished Pods that have a node.
@@ -102,7 +105,12 @@ func (s *scene) running() map[int]corev1.Pod {
 	var pods []corev1.Pod
 	s.b.Eventually(patience, func() string {
 		if pods = s.pods(); len(pods) < workers {
-			return fmt.Sprintf("of the %d workers of the Job %d run at the same time", ptr.Deref(s.job().Spec.Completions, 1), len(pods))
+			spec := s.job().Spec
+			text := fmt.Sprintf("of the %d workers of the Job %d run at the same time", ptr.Deref(spec.Completions, 1), len(pods))
+			if most := ptr.Deref(spec.Parallelism, 1); most < workers && len(pods) >= int(most) {
+				s.b.Fatalf("%s", text)
+			}
+			return text
 		}
 		return ""
 	})

@@ -61,7 +61,7 @@ func (s *scene) status(nodes, ready int32) {
 	s.b.Event("there are %d nodes, and %d are ready", nodes, ready)
 	set := s.get()
 	set.Status = appsv1.DaemonSetStatus{
-		ObservedGeneration: set.Generation, DesiredNumberScheduled: nodes, CurrentNumberScheduled: nodes, UpdatedNumberScheduled: nodes,
+		ObservedGeneration: set.Generation, DesiredNumberScheduled: nodes, CurrentNumberScheduled: ready, UpdatedNumberScheduled: ready,
 		NumberReady: ready, NumberAvailable: ready, NumberUnavailable: nodes - ready,
 	}
 	_, err := s.sets.UpdateStatus(s.b.Context(), set, metav1.UpdateOptions{})
