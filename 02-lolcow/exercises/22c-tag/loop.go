@@ -161,7 +161,7 @@ func (l *loop) deploy() {
 func (l *loop) removeImages() {
 	ctx := context.WithoutCancel(l.b.Context())
 	// They are small, and the next run tries again.
-	if ids, err := exec.CommandContext(ctx, "docker", "image", "ls", "--quiet", "--filter", "reference=exercise-22c").Output(); err == nil {
+	if ids, err := exec.CommandContext(ctx, "docker", "image", "ls", "--quiet", "--filter", "label=exercise=22c").Output(); err == nil {
 		_ = exec.CommandContext(ctx, "docker", append([]string{"image", "rm", "--force"}, strings.Fields(string(ids))...)...).Run()
 	}
 }
