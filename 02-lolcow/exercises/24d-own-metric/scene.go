@@ -155,7 +155,7 @@ var label = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 
 // series returns those of a Lolcow.
 func (s *scene) series(name string) []series {
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
 	status, text, err := s.read()
 	if err != nil || status != http.StatusOK {
 		s.b.Fatalf("reading the metrics: status %d, %v", status, err)

@@ -52,6 +52,8 @@ func newScene(b *check.B, dir string) *scene {
 	job.Namespace = s.namespace
 	pods := &job.Spec.Template
 	metav1.SetMetaDataAnnotation(&pods.ObjectMeta, manual, "true")
+	// Without a kubelet no Pod of a deleted Job would end.
+	pods.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0)
 	pods.Spec.NodeSelector = map[string]string{"exercise": s.namespace}
 	pods.Spec.Tolerations = append(pods.Spec.Tolerations, corev1.Toleration{Key: "exercise", Operator: corev1.TolerationOpExists})
 	b.Event("the Job is created")

@@ -15,7 +15,7 @@ import (
 type Entry func(ctx context.Context, client kubernetes.Interface, namespace, name string) error
 
 // patience is for a look of the reader's code, which may be some seconds after the one before.
-const patience = 30 * time.Second
+const patience = 15 * time.Second
 
 // Check writes the status of a DaemonSet while the reader's code waits.
 func Check(t *check.T, work check.Work[Entry]) {
