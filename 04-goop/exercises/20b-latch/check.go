@@ -20,6 +20,8 @@ const (
 	workers = 3
 	most    = 30
 	ttl     = 100
+	// more is how often it is called where it may return errors.
+	more = 5
 )
 
 // Check runs Goops to their end, and beyond.
@@ -51,6 +53,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	checkEnd(t, work.Entry)
 	checkTTL(t, work.Entry)
+	checkOthers(t, work.Entry)
 	t.Behaviour("at whichever write it crashes, each worker is created once, and the end is the same", func(b *check.B) {
 		for _, after := range []bool{false, true} {
 			for number := 1; ; number++ {
@@ -131,9 +134,13 @@ func checkTTL(t *check.T, entry Entry) {
 	t.Behaviour("it asks for the reconciliation in which the TTL has expired", func(b *check.B) {
 		s := newScene(b, entry, ptr.To[int32](ttl))
 		s.toTheEnd()
+		s.later(ttl / 4 * time.Second)
+		b.Event("the controller is restarted: what it has asked for is forgotten")
+		s.settle()
 		s.followRequeues()
 		s.expectWorkers(0)
 		s.expectComplete()
+		s.expectNow(ttl * time.Second)
 	})
 	t.Behaviour("a TTL of 0 is over at once", func(b *check.B) {
 		s := newScene(b, entry, new(int32(0)))
@@ -141,5 +148,42 @@ func checkTTL(t *check.T, entry Entry) {
 		s.settle()
 		s.expectWorkers(0)
 		s.expectComplete()
+	})
+}
+
+// checkOthers has ConfigMaps that the Goop does not control.
+func checkOthers(t *check.T, entry Entry) {
+	t.Behaviour("a ConfigMap that the Goop does not control is none of its workers", func(b *check.B) {
+		s := newScene(b, entry, new(int32(0)))
+		s.createOther("moo-notes")
+		s.settle()
+		s.expectWorkers(workers)
+		s.finish(workers - 1)
+		s.settle()
+		s.expectIncomplete("one worker is not done")
+		s.finish(workers)
+		s.settle()
+		s.settle()
+		s.expectWorkers(0)
+		s.expectComplete()
+		s.expectOthers()
+	})
+	t.Behaviour("one that has the name of a worker is not counted, changed or deleted", func(b *check.B) {
+		s := newScene(b, entry, ptr.To[int32](ttl))
+		s.settle()
+		s.replace(1)
+		s.patch(0, "yes")
+		s.patch(2, "yes")
+		s.expectError(more, "a ConfigMap that the Goop does not control has the name of a worker")
+		s.expectIncomplete("one worker is missing")
+		s.expectOthers()
+		s.remove(1)
+		s.toTheEnd()
+		s.expectComplete()
+		s.replace(1)
+		s.later(ttl * time.Second)
+		s.settle()
+		s.expectWorkers(0)
+		s.expectOthers()
 	})
 }

@@ -32,8 +32,9 @@ type scene struct {
 	now time.Time
 	// ended is when the controller was called that saw the end first.
 	ended time.Time
-	// created are the workers that there were.
+	// created are the workers that there were, and others the ConfigMaps of the user, by name.
 	created map[types.UID]bool
+	others  map[string]*corev1.ConfigMap
 	result  reconcile.Result
 }
 
@@ -43,7 +44,8 @@ func newScene(b *check.B, entry Entry, ttl *int32) *scene {
 	_, _ = clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)
 	s := &scene{
 		b: b, entry: entry, wire: kube.NewWire(b), process: kube.NewProcess(b), created: map[types.UID]bool{},
-		key: client.ObjectKey{Namespace: kube.Namespace(b), Name: "moo"}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		others: map[string]*corev1.ConfigMap{},
+		key:    client.ObjectKey{Namespace: kube.Namespace(b), Name: "moo"}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	s.wire.Before(s.process.Before)
 	var err error
@@ -79,6 +81,17 @@ func (s *scene) call() error {
 		s.created[worker.UID] = true
 	}
 	return err
+}
+
+// expectError calls Reconcile some times: the last one has to return an error.
+func (s *scene) expectError(calls int, why string) {
+	var err error
+	for range calls {
+		err = s.call()
+	}
+	if err == nil {
+		s.b.Fatalf("%s, and Reconcile returned no error", why)
+	}
 }
 
 // settle calls Reconcile as long as something but the time triggers it.
@@ -130,7 +143,10 @@ func (s *scene) followRequeues() {
 func (s *scene) workers() []corev1.ConfigMap {
 	var list corev1.ConfigMapList
 	s.must("listing ConfigMaps", s.client.List(s.b.Context(), &list, client.InNamespace(s.key.Namespace)))
-	return list.Items
+	return slices.DeleteFunc(list.Items, func(one corev1.ConfigMap) bool {
+		other := s.others[one.Name]
+		return other != nil && other.UID == one.UID
+	})
 }
 
 // finish lets the first workers come to their end.
@@ -153,11 +169,42 @@ func (s *scene) patch(number int, done string) {
 	s.must("writing a worker", s.client.Patch(s.b.Context(), worker, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// remove deletes a worker, as a user.
+// remove deletes what has the name of a worker, as a user.
 func (s *scene) remove(number int) {
 	s.b.Event("a user deletes %s", s.name(number))
 	worker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.name(number)}}
 	s.must("deleting a worker", s.client.Delete(s.b.Context(), worker))
+	delete(s.others, s.name(number))
+}
+
+// createOther creates a ConfigMap that the Goop does not control, as a user.
+func (s *scene) createOther(name string) {
+	s.b.Event("a user creates the ConfigMap %s, with done: \"yes\"", name)
+	other := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: name}, Data: map[string]string{"done": "yes"},
+	}
+	s.must("creating a ConfigMap", s.client.Create(s.b.Context(), other))
+	s.others[name] = other
+}
+
+// replace deletes a worker, and creates another ConfigMap of its name.
+func (s *scene) replace(number int) {
+	s.remove(number)
+	s.createOther(s.name(number))
+}
+
+func (s *scene) expectOthers() {
+	for name, other := range s.others {
+		var now corev1.ConfigMap
+		err := s.client.Get(s.b.Context(), client.ObjectKeyFromObject(other), &now)
+		s.must("reading a ConfigMap", client.IgnoreNotFound(err))
+		switch {
+		case err != nil || now.UID != other.UID:
+			s.b.Fatalf("the ConfigMap %s, which the Goop does not control, was deleted", name)
+		case now.ResourceVersion != other.ResourceVersion:
+			s.b.Fatalf("the ConfigMap %s, which the Goop does not control, was changed", name)
+		}
+	}
 }
 
 func (s *scene) name(number int) string { return fmt.Sprintf("%s-%d", s.key.Name, number) }
@@ -187,6 +234,13 @@ func (s *scene) expectComplete() {
 		s.b.Fatalf("Complete is True, and status.completionTime is not set")
 	case !at.Time.Equal(s.ended):
 		s.b.Fatalf("all workers were done at %s, and status.completionTime is %s", s.ended.Format(time.TimeOnly), at.UTC().Format(time.TimeOnly))
+	}
+}
+
+// expectNow checks how long ago the end is.
+func (s *scene) expectNow(after time.Duration) {
+	if passed := s.now.Sub(s.ended); passed != after {
+		s.b.Fatalf("the workers were deleted %s after the end, and should have been after %s", passed, after)
 	}
 }
 

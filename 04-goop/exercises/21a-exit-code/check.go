@@ -45,22 +45,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.ends(v1alpha1.ConditionFailed, []int32{1, 5, 2})
 		r.returns(5)
 	})
-	t.Behaviour("when the deadline expires it returns 124, and the Goop is deleted", func(b *check.B) {
-		r := newRun(b, work.Entry)
-		r.start()
-		r.working()
-		r.cancel(context.DeadlineExceeded)
-		r.returns(124)
-		r.isGone()
-	})
-	t.Behaviour("when it is cancelled it returns 130, and the Goop is deleted", func(b *check.B) {
-		r := newRun(b, work.Entry)
-		r.start()
-		r.working()
-		r.cancel(context.Canceled)
-		r.returns(130)
-		r.isGone()
-	})
+	checkContext(t, work.Entry)
 	t.Behaviour("a Goop of the same name that another user has created is not deleted", func(b *check.B) {
 		r := newRun(b, work.Entry)
 		r.start()
@@ -72,8 +57,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("the end of another Goop of the same name is not its end", func(b *check.B) {
 		r := newRun(b, work.Entry)
 		r.start()
+		release := r.holdDeletions()
 		r.replace()
 		r.ends(v1alpha1.ConditionComplete, nil)
+		release()
 		r.fails("a user has deleted the Goop, and another one of that name has ended")
 		r.isThere()
 	})
@@ -106,6 +93,37 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.wait()
 		if reads := r.reads(); len(reads) >= updates {
 			b.Fatalf("the status has changed %d times, and it sent %d requests to read: %s, …", updates, len(reads), reads[0])
+		}
+	})
+}
+
+// checkContext ends the context.
+func checkContext(t *check.T, entry Entry) {
+	t.Behaviour("when the deadline expires it returns 124, and the Goop is deleted", func(b *check.B) {
+		r := newRun(b, entry)
+		r.start()
+		r.working()
+		r.cancel(context.DeadlineExceeded)
+		r.returns(124)
+		r.isGone()
+	})
+	t.Behaviour("when it is cancelled it returns 130, and the Goop is deleted", func(b *check.B) {
+		r := newRun(b, entry)
+		r.start()
+		r.working()
+		r.cancel(context.Canceled)
+		r.returns(130)
+		r.isGone()
+	})
+	t.Behaviour("it is the same if the context ends while the watch begins", func(b *check.B) {
+		for _, end := range []struct {
+			err  error
+			code int
+		}{{context.Canceled, 130}, {context.DeadlineExceeded, 124}} {
+			r := newRun(b, entry)
+			r.cancelAtWatch(end.err)
+			r.returns(end.code)
+			r.isGone()
 		}
 	})
 }

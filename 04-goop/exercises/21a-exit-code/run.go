@@ -2,7 +2,6 @@ package exitcode
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -125,8 +124,31 @@ func (r *run) ends(condition string, codes []int32) {
 
 // cancel ends the context of Run.
 func (r *run) cancel(err error) {
-	r.b.Event("the context ends: %v", err)
+	if r.ctx.Err() == nil {
+		r.b.Event("the context ends: %v", err)
+	}
 	r.ctx.end(err)
+}
+
+// cancelAtWatch calls Run, and ends its context while its watch begins. If it begins before there is a Goop, the context ends as soon as
+// there is one.
+func (r *run) cancelAtWatch(err error) {
+	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		if request.Verb == "watch" {
+			if _, missing := r.get(); missing == nil {
+				r.cancel(err)
+			}
+		}
+		return nil, nil
+	})
+	r.call()
+	r.b.Eventually(patience, func() string {
+		if _, missing := r.get(); r.hasReturned() || (missing == nil && r.wire.OpenWatches() > 0) {
+			return ""
+		}
+		return "Run has not returned, and does not watch"
+	})
+	r.cancel(err)
 }
 
 // create creates a Goop of the same name, as another user.
@@ -186,20 +208,41 @@ func (r *run) replaceBeforeDelete() {
 	})
 }
 
+// holdDeletions lets the deletions by Run wait until the function that it returns is called.
+func (r *run) holdDeletions() (release func()) {
+	released := make(chan struct{})
+	release = sync.OnceFunc(func() { close(released) })
+	r.b.Cleanup(release)
+	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		if request.Verb == "delete" || request.Verb == "deletecollection" {
+			<-released
+		}
+		return nil, nil
+	})
+	return release
+}
+
 // reads are the requests by which Run has read Goops, without watches.
 func (r *run) reads() []kube.Request {
 	return slices.DeleteFunc(r.wire.Requests("get", "list"), func(request kube.Request) bool { return request.Resource != "goops" })
 }
 
+func (r *run) hasReturned() bool {
+	select {
+	case <-r.returned:
+		return true
+	default:
+		return false
+	}
+}
+
 // wait waits until Run has returned.
 func (r *run) wait() {
 	r.b.Eventually(patience, func() string {
-		select {
-		case <-r.returned:
-			return ""
-		default:
+		if !r.hasReturned() {
 			return "Run has not returned"
 		}
+		return ""
 	})
 	r.b.Event("Run has returned %d, and the error: %v", r.code, r.err)
 }
@@ -231,39 +274,4 @@ func (r *run) isThere() {
 	if goop, err := r.get(); err != nil || goop.UID != r.other {
 		r.b.Fatalf("the Goop of another user is not there any more: %v", err)
 	}
-}
-
-// endless is a context that ends when the check says so. As that of signal.NotifyContext, it has a cause of its own if it is cancelled.
-type endless struct {
-	context.Context
-	interrupt context.CancelCauseFunc
-	once      sync.Once
-	done      chan struct{}
-	err       error
-}
-
-func newEndless() *endless {
-	ctx, interrupt := context.WithCancelCause(context.Background())
-	return &endless{Context: ctx, interrupt: interrupt, done: make(chan struct{})}
-}
-
-func (e *endless) Done() <-chan struct{} { return e.done }
-
-func (e *endless) Err() error {
-	select {
-	case <-e.done:
-		return e.err
-	default:
-		return nil
-	}
-}
-
-func (e *endless) end(err error) {
-	e.once.Do(func() {
-		e.err = err
-		if errors.Is(err, context.Canceled) {
-			e.interrupt(errors.New("interrupt signal received"))
-		}
-		close(e.done)
-	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader writes.
@@ -16,7 +17,7 @@ type Entry func(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (i
 
 const (
 	patience = 10 * time.Second
-	// begin is how long it may take until it watches: a reflector pauses longer after each watch that was short.
+	// begin is how long it may take until it watches, with pauses: that of a reflector is longer after each watch that was short.
 	begin = 40 * time.Second
 	// tries is how often it may begin a watch in vain.
 	tries = 15
@@ -56,6 +57,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		return
 	}
 	checkCuts(t, work.Entry)
+	checkAway(t, work.Entry)
 	checkForgotten(t, work.Entry)
 	checkRequests(t, work.Entry)
 }
@@ -95,6 +97,21 @@ func checkCuts(t *check.T, entry Entry) {
 			s.ends(nil)
 		})
 		s.fails("a user has deleted the Goop, and another one of that name has ended")
+	})
+}
+
+// checkAway lets requests fail.
+func checkAway(t *check.T, entry Entry) {
+	t.Behaviour("a request that fails because the API server is away is tried again", func(b *check.B) {
+		reads := func(request kube.Request) bool { return request.Verb == "get" || kube.Lists(request) }
+		for _, kind := range []func(kube.Request) bool{reads, kube.Watches} {
+			s := newScene(b, entry)
+			s.start()
+			s.wire.Fail(1, kind)
+			s.cut()
+			s.ends(new(int32(3)))
+			s.returns(3)
+		}
 	})
 }
 

@@ -119,13 +119,17 @@ func (s *scene) working() {
 	s.must("writing the status", s.client.Status().Update(s.b.Context(), goop))
 }
 
-// ends writes the end of the work.
+// ends writes the end of the work, which has failed if there is an exit code.
 func (s *scene) ends(code *int32) {
-	s.b.Event("the operator reports the end")
+	condition := v1alpha1.ConditionComplete
+	if code != nil {
+		condition = v1alpha1.ConditionFailed
+	}
+	s.b.Event("the operator reports the end: %s", condition)
 	goop := s.get()
 	goop.Status.ExitCode = code
 	apimeta.SetStatusCondition(&goop.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: "Ended",
+		Type: condition, Status: metav1.ConditionTrue, Reason: "Ended",
 	})
 	s.must("writing the status", s.client.Status().Update(s.b.Context(), goop))
 }

@@ -54,6 +54,9 @@ func run(ctx context.Context, c client.Client, goop *v1alpha1.Goop) (bool, error
 		if err != nil {
 			return false, err
 		}
+		if worker.UID != "" && !metav1.IsControlledBy(&worker, goop) {
+			return false, fmt.Errorf("the ConfigMap %s is not that of the Goop", worker.Name)
+		}
 		done = done && worker.Data["done"] == "yes"
 	}
 	return done, nil
@@ -73,8 +76,8 @@ func removeAll(ctx context.Context, c client.Client, goop *v1alpha1.Goop) error 
 	for i := range *goop.Spec.JobCount {
 		var worker corev1.ConfigMap
 		err := c.Get(ctx, keyOf(goop, i), &worker)
-		if err == nil {
-			err = c.Delete(ctx, &worker)
+		if err == nil && metav1.IsControlledBy(&worker, goop) {
+			err = c.Delete(ctx, &worker, client.Preconditions{UID: &worker.UID})
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return err

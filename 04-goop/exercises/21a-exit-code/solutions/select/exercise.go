@@ -20,13 +20,20 @@ func Run(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (int, err
 		return 0, err
 	}
 	code, err := wait(ctx, c, goop)
+	// With the context the watch ends, too, and its error may be the first to say so.
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		code, err = 124, nil
+	case ctx.Err() != nil:
+		code, err = 130, nil
+	}
 	if err != nil {
 		return 0, err
 	}
 	return code, remove(ctx, c, goop)
 }
 
-// wait returns the exit code.
+// wait returns the exit code of a Goop that has ended.
 func wait(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (int, error) {
 	w, err := c.Watch(ctx, &v1alpha1.GoopList{}, client.InNamespace(goop.Namespace), client.MatchingFields{metav1.ObjectNameField: goop.Name},
 		// From where the Goop was created: no event can be missed.
@@ -38,10 +45,7 @@ func wait(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (int, er
 	for {
 		select {
 		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return 124, nil
-			}
-			return 130, nil
+			return 0, ctx.Err()
 		case event, open := <-w.ResultChan():
 			if !open {
 				return 0, errors.New("the watch has ended")

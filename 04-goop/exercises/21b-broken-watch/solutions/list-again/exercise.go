@@ -23,12 +23,13 @@ const pause = 200 * time.Millisecond
 func Wait(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (int, error) {
 	for {
 		seen, err := round(ctx, c, goop)
-		if err != nil {
+		switch {
+		case errors.Is(err, errDeleted) || apierrors.IsForbidden(err):
 			return 0, err
-		}
-		if seen != nil {
+		case seen != nil:
 			return int(ptr.Deref(seen.Status.ExitCode, 0)), nil
 		}
+		// Any other error may be one of this moment.
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
