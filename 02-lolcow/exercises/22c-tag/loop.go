@@ -94,11 +94,11 @@ func (l *loop) write(file, content string, mode os.FileMode) {
 func (l *loop) writeLoad() {
 	nodes, err := l.client.CoreV1().Nodes().List(l.b.Context(), metav1.ListOptions{})
 	l.must("listing the nodes", err)
-	script := "#!/bin/sh\nset -eu\n"
+	script := []string{"#!/bin/sh", "set -eu"}
 	for _, node := range nodes.Items {
-		script += `docker save "$1" | docker exec -i ` + node.Name + " ctr --namespace=k8s.io images import - >/dev/null\n"
+		script = append(script, `docker save "$1" | docker exec -i `+node.Name+" ctr --namespace=k8s.io images import - >/dev/null")
 	}
-	l.write(filepath.Join(l.tools, "load"), script, 0o700)
+	l.write(filepath.Join(l.tools, "load"), strings.Join(script, "\n")+"\n", 0o700)
 }
 
 // kubeconfig leads to the cluster, and to the namespace in it.

@@ -104,7 +104,7 @@ func (s *scene) works(r *replica) {
 	s.b.Event("%s writes", r.name)
 }
 
-// waits waits until a replica has asked for the lease, and does not get it.
+// waits returns when a replica has asked for the lease, and does not get it.
 func (s *scene) waits(r *replica, asked int) {
 	s.eventually(r, func() string {
 		if r.state().asked < asked {

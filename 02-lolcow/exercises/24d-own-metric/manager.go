@@ -54,8 +54,12 @@ func start(b *check.B, work check.Work[Entry]) *running {
 	}
 	// It runs longer than this behaviour.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// If it does not start, no metrics are served.
+		_ = mgr.Start(ctx)
+	}()
 	r.stop = func() {
 		cancel()
 		<-ended

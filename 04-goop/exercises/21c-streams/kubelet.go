@@ -103,7 +103,7 @@ func (k *kubelet) before(request kube.Request, r *http.Request) (*http.Response,
 		defer k.mu.Unlock()
 		k.open--
 	})
-	context.AfterFunc(s.ctx, s.release)
+	context.AfterFunc(r.Context(), s.release)
 	return response(r, http.StatusOK, "text/plain", s), nil
 }
 

@@ -31,8 +31,10 @@ func DeleteNamespace(ctx context.Context, kubeconfig, allow, namespace string) e
 	if err != nil {
 		return fmt.Errorf("asking the API server for its version: %w", err)
 	}
-	fmt.Printf("deleting namespace %s, on Kubernetes %s\n", namespace, version.GitVersion)
-	return client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+	if err := client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("deleting namespace %s, on Kubernetes %s: %w", namespace, version.GitVersion, err)
+	}
+	return nil
 }
 
 // guard returns an error unless the current context is the one that is allowed.
