@@ -1,0 +1,208 @@
+// Package img is exercise 22b: a kustomization that names the images of a release.
+package img
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/02-lolcow/exercises/internal/lab"
+	"example.com/workbook/shared/deploy"
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// files are those that the reader begins with.
+//
+//go:embed start
+var files embed.FS
+
+// The reader writes what is in config/release.
+const (
+	ours   = "default"
+	yours  = "release"
+	prefix = "config/" + yours + "/"
+)
+
+// The names of the Deployment, of its container, and of the images that it has to have.
+const (
+	deployment = "lolcow-controller-manager"
+	container  = "manager"
+	operator   = "registry.farm.example:5000/lolcow-operator:v1.4.0"
+	lolcow     = "registry.farm.example:5000/lolcow:v1.4.0"
+)
+
+// variables have the images of Pods that the operator starts.
+var variables = []corev1.EnvVar{{Name: "RELATED_IMAGE_OPERATOR", Value: operator}, {Name: "RELATED_IMAGE_LOLCOW", Value: lolcow}}
+
+// Check builds and applies config/release, and looks at the Deployment.
+func Check(t *check.T, work check.Work[check.Files]) {
+	var release *appsv1.Deployment
+	ok := t.Behaviour("config/release can be built and applied", func(b *check.B) { release = apply(b, work.Dir, yours) })
+	if !ok {
+		return
+	}
+	t.Behaviour("the container of the operator has the image of the release", func(b *check.B) {
+		if one := find(b, release); one.Image != operator {
+			b.Fatalf("the image of the container is %s", one.Image)
+		}
+	})
+	for _, want := range variables {
+		t.Behaviour("the variable "+want.Name+" names the image of the release", func(b *check.B) {
+			env := find(b, release).Env
+			at := slices.IndexFunc(env, func(one corev1.EnvVar) bool { return one.Name == want.Name })
+			if at < 0 || env[at].Value == "" {
+				b.Fatalf("the container has no variable %s with a value", want.Name)
+			}
+			if env[at].Value != want.Value {
+				b.Fatalf("the value of %s is %s", want.Name, env[at].Value)
+			}
+		})
+	}
+	t.Behaviour("all else is as in config/default", func(b *check.B) {
+		development := apply(b, work.Dir, ours)
+		if !apiequality.Semantic.DeepEqual(rest(development), rest(release)) {
+			b.Fatalf("config/release changes more of the Deployment than its images")
+		}
+	})
+	t.Behaviour("what is changed in config/manager later is in the release, too", func(b *check.B) { follows(b, work.Dir) })
+	t.Behaviour("git diff is clean: no other file has changed", func(b *check.B) { unchanged(b, work.Dir) })
+}
+
+// apply builds a folder of config/, creates its objects in a namespace of their own, and returns the Deployment that is there then.
+func apply(b *check.B, dir, overlay string) *appsv1.Deployment {
+	objects, err := deploy.Render(dir, overlay, nil)
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	if names := namesOf(objects); names != "Deployment "+deployment+", ServiceAccount "+deployment {
+		b.Fatalf("config/%s has other objects than config/manager: %s", overlay, names)
+	}
+	c, err := client.New(kube.Config(b), client.Options{Scheme: lab.Scheme()})
+	if err != nil {
+		b.Fatalf("making a client: %v", err)
+	}
+	key := client.ObjectKey{Namespace: kube.Namespace(b), Name: deployment}
+	for _, object := range objects {
+		object.SetNamespace(key.Namespace)
+		if err := c.Create(b.Context(), object); err != nil {
+			b.Fatalf("applying config/%s: %v", overlay, err)
+		}
+	}
+	var applied appsv1.Deployment
+	if err := c.Get(b.Context(), key, &applied); err != nil {
+		b.Fatalf("reading the Deployment: %v", err)
+	}
+	return &applied
+}
+
+// namesOf returns the kinds and names of objects, in an order of its own.
+func namesOf(objects []*unstructured.Unstructured) string {
+	var names []string
+	for _, object := range objects {
+		names = append(names, object.GetKind()+" "+object.GetName())
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// find returns the container of the operator.
+func find(b *check.B, from *appsv1.Deployment) *corev1.Container {
+	containers := from.Spec.Template.Spec.Containers
+	at := slices.IndexFunc(containers, func(one corev1.Container) bool { return one.Name == container })
+	if at < 0 {
+		b.Fatalf("the Deployment has no container %s", container)
+	}
+	return &containers[at]
+}
+
+// rest returns a Deployment without what differs between two releases: its images, and the order of its containers and variables.
+func rest(of *appsv1.Deployment) *appsv1.Deployment {
+	left := &appsv1.Deployment{Spec: *of.Spec.DeepCopy()}
+	left.Name, left.Labels, left.Annotations = of.Name, of.Labels, of.Annotations
+	containers := left.Spec.Template.Spec.Containers
+	slices.SortFunc(containers, func(a, b corev1.Container) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range containers {
+		containers[i].Image = ""
+		// It follows from the tag.
+		containers[i].ImagePullPolicy = ""
+		slices.SortFunc(containers[i].Env, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+		for j := range containers[i].Env {
+			if strings.HasPrefix(containers[i].Env[j].Name, "RELATED_IMAGE_") {
+				containers[i].Env[j].Value = ""
+			}
+		}
+	}
+	return left
+}
+
+// follows builds the release of a copy in which config/manager asks for more replicas.
+func follows(b *check.B, dir string) {
+	temp, err := os.MkdirTemp("", "img-")
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	b.Cleanup(func() { _ = os.RemoveAll(temp) })
+	file := filepath.Join(temp, "config", "manager", "manager.yaml")
+	if err := os.CopyFS(filepath.Join(temp, "config"), os.DirFS(filepath.Join(dir, "config"))); err != nil {
+		b.Fatalf("copying config: %v", err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(content, []byte("replicas: 1"), []byte("replicas: 3"), 1), 0o600); err != nil {
+		b.Fatalf("%v", err)
+	}
+	objects, err := deploy.Render(temp, yours, nil)
+	if err != nil {
+		b.Fatalf("%v", err)
+	}
+	for _, object := range objects {
+		replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+		if object.GetKind() == "Deployment" && replicas != 3 {
+			b.Fatalf("config/manager/manager.yaml asks for 3 replicas now, and config/release for %d", replicas)
+		}
+	}
+}
+
+// unchanged compares the files that are not the reader's to change.
+func unchanged(b *check.B, dir string) {
+	err := fs.WalkDir(files, "start", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name := strings.TrimPrefix(path, "start/")
+		if strings.HasPrefix(name, prefix) {
+			return nil
+		}
+		before, err := files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		now, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		switch {
+		case os.IsNotExist(err):
+			b.Errorf("%s is gone", name)
+		case err != nil:
+			return err
+		case !bytes.Equal(before, now):
+			b.Errorf("%s has changed: who deploys config/default now gets the release, and so does each later release", name)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatalf("comparing the files: %v", err)
+	}
+}
