@@ -103,7 +103,7 @@ func (s *scene) runs(name string) {
 // writes lets the command of a Pod write one more line.
 func (s *scene) writes(name string) { s.kubelet.write(name) }
 
-// ends has the command of a Pod end. Some have failed.
+// ends lets the command of a Pod end. Some have failed.
 func (s *scene) ends(name string) {
 	s.kubelet.end(name)
 	phase, terminated := corev1.PodSucceeded, &corev1.ContainerStateTerminated{}
