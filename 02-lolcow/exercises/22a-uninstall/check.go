@@ -9,35 +9,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader writes.
 type Entry func(ctx context.Context, c client.Client) error
 
-const patience = 5 * time.Second
+const (
+	patience = 5 * time.Second
+	// limit is how long Uninstall may take if nothing is in the way: it looks some times, with two seconds in between.
+	limit = 10 * time.Second
+)
 
 // Check uninstalls the operator of a kitchen.
 func Check(t *check.T, work check.Work[Entry]) {
 	ok := t.Behaviour("at the end nothing is left", func(b *check.B) {
 		k := newKitchen(b, work.Entry)
-		k.create("one")
-		k.create("two")
+		k.createTwo()
 		k.uninstall()
 		k.nothingIsLeft()
 	})
 	t.Behaviour("the operator has cleaned up after each Teapot", func(b *check.B) {
 		k := newKitchen(b, work.Entry)
-		k.create("one")
-		k.create("two")
+		k.createTwo()
 		_ = k.call(b.Context()) // the error is the first behaviour's
 		k.allCleanedUp()
 	})
 	if !ok {
 		return
 	}
-	t.Behaviour("a Teapot that is created meanwhile is cleaned up, too", func(b *check.B) {
+	t.Behaviour("Teapots that are created meanwhile are cleaned up, too", func(b *check.B) {
 		k := newKitchen(b, work.Entry)
-		k.create("one")
+		k.create(kube.Namespace(b), "one")
 		k.late()
 		k.uninstall()
 		k.nothingIsLeft()
@@ -60,7 +63,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("a Teapot that is not cleaned up is named, and operator and CRD stay", func(b *check.B) {
 		k := newKitchen(b, work.Entry)
-		k.create("stuck")
+		k.create(kube.Namespace(b), "stuck")
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
 		k.cancelWhenDeleted(cancel)

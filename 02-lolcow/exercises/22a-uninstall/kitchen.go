@@ -3,7 +3,6 @@ package uninstall
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -152,11 +151,17 @@ func (k *kitchen) deleteCRD() {
 	k.isGone(k.crd(), "the CRD")
 }
 
-// create creates a Teapot, as a user, in a namespace of its own.
-func (k *kitchen) create(name string) {
+// createTwo creates one Teapot in the namespace of the operator, and one elsewhere.
+func (k *kitchen) createTwo() {
+	k.create(metav1.NamespaceDefault, "one")
+	k.create(kube.Namespace(k.b), "two")
+}
+
+// create creates a Teapot, as a user.
+func (k *kitchen) create(namespace, name string) {
 	pot := &unstructured.Unstructured{}
 	pot.SetGroupVersionKind(teapots)
-	pot.SetNamespace(kube.Namespace(k.b))
+	pot.SetNamespace(namespace)
 	pot.SetName(name)
 	pot.SetFinalizers([]string{finalizer})
 	k.b.Event("a user creates the Teapot %s/%s", pot.GetNamespace(), name)
@@ -202,76 +207,6 @@ func (k *kitchen) cleanUp(ctx context.Context, pot *unstructured.Unstructured) {
 	_ = k.release(ctx, pot)
 }
 
-// observe looks at each request of the reader's.
-func (k *kitchen) observe(request kube.Request, _ *http.Request) (*http.Response, error) {
-	k.mu.Lock()
-	looked := k.looked
-	k.mu.Unlock()
-	if looked != nil && request.Resource == "teapots" && !kube.Writes(request) {
-		looked()
-	}
-	if request.Verb != "delete" || (request.Resource != "deployments" && request.Resource != "customresourcedefinitions") {
-		return nil, nil
-	}
-	if pots, err := k.list(k.b.Context()); err == nil && len(pots) > 0 {
-		k.b.Errorf("%s, and this was sent: %s", whatIsLeft(pots), request)
-	}
-	return nil, nil
-}
-
-func whatIsLeft(pots []unstructured.Unstructured) string {
-	begun := func(pot unstructured.Unstructured) bool { return pot.GetDeletionTimestamp() != nil }
-	if n := len(slices.DeleteFunc(pots, begun)); n > 0 {
-		return fmt.Sprintf("the deletion of %d of the Teapots has not begun", n)
-	}
-	return "a Teapot is being deleted, and is still there"
-}
-
-// late lets a user create a Teapot when the deletion has begun.
-func (k *kitchen) late() {
-	var once sync.Once
-	k.wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
-		if request.Resource == "teapots" && kube.Writes(request) {
-			once.Do(func() { k.create("late") })
-		}
-		return k.observe(request, r)
-	})
-}
-
-// cancelWhenDeleted cancels a context when the deletion of the only Teapot has begun and the reader's code looks at it for the
-// second time: during that request. Code that waits for the events of a watch sends none, and is cancelled some time later.
-func (k *kitchen) cancelWhenDeleted(cancel func()) {
-	begun := func() bool {
-		pots, err := k.list(k.b.Context())
-		return err == nil && len(pots) == 1 && pots[0].GetDeletionTimestamp() != nil
-	}
-	looks := 0
-	k.mu.Lock()
-	k.looked = func() {
-		if !begun() {
-			return
-		}
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if looks++; looks == 2 {
-			k.b.Event("the context of Uninstall ends during this request")
-			cancel()
-		}
-	}
-	k.mu.Unlock()
-	stopped := k.b.Go(func() {
-		for k.b.Context().Err() == nil && !begun() {
-			time.Sleep(10 * time.Millisecond)
-		}
-		select {
-		case <-k.b.Context().Done():
-		case <-time.After(patience):
-		}
-		cancel()
-	})
-	k.b.Cleanup(func() { <-stopped })
-}
-
 func (k *kitchen) unstick() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -281,7 +216,7 @@ func (k *kitchen) unstick() {
 // call calls Uninstall.
 func (k *kitchen) call(ctx context.Context) error {
 	k.b.Event("Uninstall is called")
-	ctx, cancel := context.WithTimeout(ctx, 4*patience)
+	ctx, cancel := context.WithTimeout(ctx, k.b.Patience(limit))
 	defer cancel()
 	err := k.entry(ctx, k.reader)
 	k.b.Event("Uninstall has returned the error: %v", err)

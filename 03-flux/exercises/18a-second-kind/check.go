@@ -101,12 +101,12 @@ func checkOthers(t *check.T, entry Entry) {
 		s.expectWritten(older.Resolve(s.flux()), nil)
 	})
 	t.Behaviour("a FluxSetup that it does not control is an error, and stays as it is", func(b *check.B) {
-		for _, owned := range []bool{false, true} {
+		for _, other := range uncontrolled {
 			s := newScene(b, entry)
-			before := s.createSetup(owned)
+			before := s.createSetup(other)
 			s.change(func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
 			if err := s.call(older); err == nil {
-				b.Errorf("a FluxSetup of that name is not controlled by the Flux, and Reconcile returned no error")
+				b.Errorf("the FluxSetup of that name %s, and Reconcile returned no error", other.what)
 			}
 			s.expectSame(before)
 		}

@@ -135,25 +135,47 @@ func (s *scene) change(change func(*v1alpha1.FluxSpec)) {
 	s.must("changing the Flux", s.client.Update(s.b.Context(), flux))
 }
 
-// write writes what is the FluxSetup controller's, and the label of a user.
+// write writes the label of a user and, with a launch, what other controllers write when an attempt has failed.
 func (s *scene) write(launch *v1alpha1.Launch) {
-	s.b.Event("  other writers write a label of the FluxSetup, and spec.launch: %t", launch != nil)
+	s.b.Event("  other writers write a label of the FluxSetup, and spec.launch, attempt and restarts: %t", launch != nil)
 	setup := s.setup()
 	setup.Labels = map[string]string{label: "apiary"}
-	setup.Spec.Launch = launch
+	written(&setup.Spec, launch)
 	s.must("writing the FluxSetup", s.client.Update(s.b.Context(), setup))
 }
 
-// createSetup creates a FluxSetup that the Flux does not control: it may own it all the same.
-func (s *scene) createSetup(owned bool) *v1alpha1.FluxSetup {
+func written(spec *v1alpha1.FluxSetupSpec, launch *v1alpha1.Launch) {
+	if launch != nil {
+		spec.Launch, spec.Attempt, spec.Restarts = launch, 2, 1
+	}
+}
+
+// owners are those of a FluxSetup.
+type owners struct {
+	what string
+	// of returns them. It gets the reference of a Flux that controls the FluxSetup.
+	of func(flux metav1.OwnerReference) []metav1.OwnerReference
+}
+
+// uncontrolled are the owners of FluxSetups that the Flux does not control.
+var uncontrolled = []owners{
+	{"has no owner", func(metav1.OwnerReference) []metav1.OwnerReference { return nil }},
+	{"is controlled by an earlier Flux", func(flux metav1.OwnerReference) []metav1.OwnerReference {
+		flux.UID = "11111111-2222-3333-4444-555555555555"
+		return []metav1.OwnerReference{flux}
+	}},
+	{"is owned by the Flux, but has no controller", func(flux metav1.OwnerReference) []metav1.OwnerReference {
+		flux.Controller = nil
+		return []metav1.OwnerReference{flux}
+	}},
+}
+
+// createSetup creates a FluxSetup with other owners.
+func (s *scene) createSetup(other owners) *v1alpha1.FluxSetup {
 	flux := s.flux()
 	setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: s.key.Name, Namespace: s.key.Namespace}, Spec: older.Resolve(flux)}
-	if owned {
-		owner := *metav1.NewControllerRef(flux, v1alpha1.SchemeGroupVersion.WithKind("Flux"))
-		owner.UID = "11111111-2222-3333-4444-555555555555"
-		setup.OwnerReferences = []metav1.OwnerReference{owner}
-	}
-	s.b.Event("there is a FluxSetup of that name, of an earlier Flux: %t", owned)
+	setup.OwnerReferences = other.of(*metav1.NewControllerRef(flux, v1alpha1.SchemeGroupVersion.WithKind("Flux")))
+	s.b.Event("there is a FluxSetup of that name, which %s", other.what)
 	s.must("creating a FluxSetup", s.client.Create(s.b.Context(), setup))
 	return s.setup()
 }
@@ -182,6 +204,10 @@ func difference(got, want v1alpha1.FluxSetupSpec) string {
 		return "activeDeadlineSeconds"
 	case !apiequality.Semantic.DeepEqual(got.Launch, want.Launch):
 		return "launch"
+	case got.Attempt != want.Attempt:
+		return "attempt"
+	case got.Restarts != want.Restarts:
+		return "restarts"
 	}
 	return "another field"
 }
@@ -202,7 +228,7 @@ func (s *scene) expectOne() {
 
 // expectWritten compares also what others have written.
 func (s *scene) expectWritten(want v1alpha1.FluxSetupSpec, launch *v1alpha1.Launch) {
-	want.Launch = launch
+	written(&want, launch)
 	if s.setup().Labels[label] == "" {
 		s.b.Fatalf("the label that a user has written is lost")
 	}
@@ -214,8 +240,8 @@ func (s *scene) expectSame(before *v1alpha1.FluxSetup) {
 	after := s.setup()
 	switch {
 	case after.UID != before.UID:
-		s.b.Fatalf("the FluxSetup of another owner was deleted")
+		s.b.Fatalf("that FluxSetup was deleted")
 	case after.ResourceVersion != before.ResourceVersion:
-		s.b.Fatalf("the FluxSetup of another owner was changed")
+		s.b.Fatalf("that FluxSetup was changed")
 	}
 }

@@ -23,7 +23,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	ok := t.Behaviour("a FluxSetup that its Flux controls is accepted, and gets its Service", func(b *check.B) {
 		s := newScene(b, work.Entry)
 		s.createSetup(s.controller(s.createFlux("bees")))
-		s.reconcile()
+		s.settle()
 		s.expectService(true)
 		s.expectAccepted(metav1.ConditionTrue, "Owned")
 	})
@@ -71,8 +71,7 @@ func checkNotOwned(t *check.T, entry Entry) {
 		s := newScene(b, entry)
 		s.createSetup()
 		before := s.setup()
-		s.reconcile()
-		s.reconcile()
+		s.settle()
 		s.expectUnchanged(before)
 	})
 }
@@ -83,9 +82,9 @@ func checkChanges(t *check.T, entry Entry) {
 		s := newScene(b, entry)
 		flux := s.createFlux("bees")
 		s.createSetup()
-		s.reconcile()
+		s.settle()
 		s.setOwner(s.controller(flux))
-		s.reconcile()
+		s.settle()
 		s.expectService(true)
 		s.expectAccepted(metav1.ConditionTrue, "Owned")
 	})
@@ -93,9 +92,9 @@ func checkChanges(t *check.T, entry Entry) {
 		s := newScene(b, entry)
 		flux := s.createFlux("bees")
 		s.createSetup(s.controller(flux))
-		s.reconcile()
+		s.settle()
 		s.deleteFlux(flux)
-		s.reconcile()
+		s.settle()
 		s.expectAccepted(metav1.ConditionFalse, "NotOwned")
 	})
 	t.Behaviour("nothing is written once the condition is right", func(b *check.B) {
@@ -107,10 +106,23 @@ func checkChanges(t *check.T, entry Entry) {
 			} else {
 				s.createSetup()
 			}
-			s.reconcile()
-			s.reconcile()
+			s.settle()
+			_ = s.reconcile()
 			s.expectNoWrite()
 		}
+	})
+	t.Behaviour("conditions that another controller has written stay", func(b *check.B) {
+		s := newScene(b, entry)
+		flux := s.createFlux("bees")
+		s.createSetup(s.controller(flux))
+		s.writeOtherCondition()
+		s.settle()
+		s.expectAccepted(metav1.ConditionTrue, "Owned")
+		s.expectOtherCondition()
+		s.deleteFlux(flux)
+		s.settle()
+		s.expectAccepted(metav1.ConditionFalse, "NotOwned")
+		s.expectOtherCondition()
 	})
 }
 
@@ -130,8 +142,14 @@ func checkRoles(t *check.T, dir string) {
 		u := newUser(b, dir, viewer)
 		u.may("get", "list", "watch")("fluxsetups")
 	})
-	t.Behaviour("with fluxsetup-viewer a user can write nothing", func(b *check.B) {
+	t.Behaviour("with fluxsetup-viewer a user can write nothing, and read nothing else", func(b *check.B) {
 		u := newUser(b, dir, viewer)
 		u.mayNot(writes...)("fluxsetups", "fluxsetups/status", "fluxsetups/finalizers", "fluxes", "fluxes/status")
+		u.mayNot("get", "list", "watch")("fluxes", "fluxes/status")
+	})
+	t.Behaviour("neither role is about another API group", func(b *check.B) {
+		for _, role := range []string{editor, viewer} {
+			onlyFlux(b, readRole(b, dir, role))
+		}
 	})
 }

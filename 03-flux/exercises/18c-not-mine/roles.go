@@ -77,6 +77,17 @@ func readRole(b *check.B, dir, name string) rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{}
 }
 
+// onlyFlux checks that no rule of the role is about another API group.
+func onlyFlux(b *check.B, role rbacv1.ClusterRole) {
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			if group != v1alpha1.SchemeGroupVersion.Group {
+				b.Fatalf("the role %s has a rule for %v in the API group %q", role.Name, rule.Resources, group)
+			}
+		}
+	}
+}
+
 // permitted asks the API server.
 func (u *user) permitted(verb, group, resource string) bool {
 	resource, subresource, _ := strings.Cut(resource, "/")

@@ -17,8 +17,12 @@ import (
 	"example.com/workbook/shared/exercise/kube"
 )
 
-// patience is for roles: the API server learns of them a moment after they are written.
-const patience = 10 * time.Second
+const (
+	// patience is for roles: the API server learns of them a moment after they are written.
+	patience = 10 * time.Second
+	// most is how many calls a FluxSetup may need.
+	most = 10
+)
 
 // scene is a namespace with a FluxSetup, and the reader's controller.
 type scene struct {
@@ -116,12 +120,36 @@ func (s *scene) setup() *v1alpha1.FluxSetup {
 }
 
 // reconcile calls Reconcile once.
-func (s *scene) reconcile() {
+func (s *scene) reconcile() error {
 	s.seen = len(s.wire.Requests())
 	s.b.Event("Reconcile")
-	if err := s.entry(s.b.Context(), s.reader, s.key); err != nil {
-		s.b.Fatalf("Reconcile returned an error: %v", err)
+	err := s.entry(s.b.Context(), s.reader, s.key)
+	if err != nil {
+		s.b.Event("  it returned the error: %v", err)
 	}
+	return err
+}
+
+// settle calls Reconcile until it returns no error and nothing changes.
+func (s *scene) settle() {
+	var err error
+	for range most {
+		before := s.versions()
+		if err = s.reconcile(); err == nil && s.versions() == before {
+			return
+		}
+	}
+	if err != nil {
+		s.b.Fatalf("after %d calls Reconcile still returns an error, %s: the timeline has it", most, apierrors.ReasonForError(err))
+	}
+	s.b.Fatalf("after %d calls Reconcile still changes something", most)
+}
+
+// versions are those of the FluxSetup and of the Service, if there is one.
+func (s *scene) versions() [2]string {
+	var service corev1.Service
+	s.must("reading the Service", client.IgnoreNotFound(s.client.Get(s.b.Context(), s.key, &service)))
+	return [2]string{s.setup().ResourceVersion, service.ResourceVersion}
 }
 
 func (s *scene) expectService(want bool) {
@@ -145,9 +173,25 @@ func (s *scene) expectAccepted(status metav1.ConditionStatus, reason string) {
 	}
 }
 
+// writeOtherCondition writes a condition that is not that of this controller.
+func (s *scene) writeOtherCondition() {
+	s.b.Event("another controller writes the condition %s", v1alpha1.ConditionQuorumReached)
+	setup := s.setup()
+	apimeta.SetStatusCondition(&setup.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionQuorumReached, Status: metav1.ConditionTrue, Reason: "Connected",
+	})
+	s.must("writing the status of the FluxSetup", s.client.Status().Update(s.b.Context(), setup))
+}
+
+func (s *scene) expectOtherCondition() {
+	if apimeta.FindStatusCondition(s.setup().Status.Conditions, v1alpha1.ConditionQuorumReached) == nil {
+		s.b.Fatalf("the condition %s, which another controller has written, is lost", v1alpha1.ConditionQuorumReached)
+	}
+}
+
 // expectNotOwned reconciles, and checks that nothing was created.
 func (s *scene) expectNotOwned() {
-	s.reconcile()
+	s.settle()
 	s.expectService(false)
 	s.expectAccepted(metav1.ConditionFalse, "NotOwned")
 }

@@ -1,11 +1,8 @@
 package nonce
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -127,33 +124,11 @@ func (s *scene) intercept(request kube.Request, r *http.Request) (*http.Response
 	if kube.Writes(request) && before != nil {
 		before()
 	}
-	if old != nil && request.Verb == "get" && !s.process.Dead() {
+	if old != nil && (request.Verb == "get" || request.Verb == "list") && !s.process.Dead() {
 		s.b.Event("  it reads what was there earlier")
-		return s.stale(r, old, request.Name), nil
+		return s.stale(r, old, request), nil
 	}
 	return s.process.Before(request, r)
-}
-
-// stale is the response that a server gives which is behind.
-func (s *scene) stale(r *http.Request, old map[string]corev1.ConfigMap, name string) *http.Response {
-	code := http.StatusOK
-	var body any
-	if object, found := old[name]; found {
-		object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-		body = object
-	} else {
-		code = http.StatusNotFound
-		body = metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound,
-			Code: http.StatusNotFound, Message: "not found",
-		}
-	}
-	content, err := json.Marshal(body)
-	s.must("encoding a ConfigMap", err)
-	return &http.Response{
-		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
-	}
 }
 
 // readOld lets the controller read what was there earlier, or what is there if old is nil.

@@ -48,6 +48,20 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.settle()
 		s.expect(3, running)
 	})
+	t.Behaviour("a task of the same name that is created later gets a Job of its own", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.settle()
+		s.delete()
+		s.create()
+		for range more {
+			s.cacheHas(s.live())
+			_ = s.call()
+			s.expectNotOlder()
+		}
+		s.collect()
+		s.settle()
+		s.expect(2, running)
+	})
 	checkOld(t, work.Entry)
 	checkFaults(t, work.Entry)
 	t.Behaviour("when the cache is up to date and nothing is to be done, it sends no request", func(b *check.B) {

@@ -54,13 +54,52 @@ func newScene(b *check.B, entry Entry) *scene {
 	}
 	s.clients = s.clientsOf(s.wire.Client())
 	s.wire.Before(s.intercept)
-	b.Event("a user creates the task, with attempt 1")
-	_, err := s.client.CoreV1().ConfigMaps(s.namespace).Create(b.Context(), &corev1.ConfigMap{
+	s.create()
+	s.cacheHas(s.live())
+	return s
+}
+
+// create creates the task, as a user.
+func (s *scene) create() {
+	s.b.Event("a user creates the task, with attempt 1")
+	_, err := s.client.CoreV1().ConfigMaps(s.namespace).Create(s.b.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: taskName}, Data: map[string]string{"attempt": "1"},
 	}, metav1.CreateOptions{})
 	s.must("creating a ConfigMap", err)
-	s.cacheHas(s.live())
-	return s
+}
+
+// delete deletes the task, as a user. What it owns is left until collect is called.
+func (s *scene) delete() {
+	s.b.Event("the user deletes the task")
+	s.must("deleting a ConfigMap", s.client.CoreV1().ConfigMaps(s.namespace).Delete(s.b.Context(), taskName, metav1.DeleteOptions{}))
+}
+
+// collect is the garbage collector: it deletes what has owners, none of which is there, and then what that owned.
+func (s *scene) collect() {
+	s.b.Event("the garbage collector deletes what the deleted task owned")
+	for collected := true; collected; {
+		collected = false
+		now, there := s.live(), map[types.UID]bool{}
+		isThere := func(owner metav1.OwnerReference) bool { return there[owner.UID] }
+		for _, object := range now.configMaps {
+			there[object.UID] = true
+		}
+		for _, job := range now.jobs {
+			there[job.UID] = true
+		}
+		for _, object := range now.configMaps {
+			if owners := object.OwnerReferences; len(owners) > 0 && !slices.ContainsFunc(owners, isThere) {
+				s.must("deleting a ConfigMap", s.client.CoreV1().ConfigMaps(s.namespace).Delete(s.b.Context(), object.Name, metav1.DeleteOptions{}))
+				collected = true
+			}
+		}
+		for _, job := range now.jobs {
+			if owners := job.OwnerReferences; len(owners) > 0 && !slices.ContainsFunc(owners, isThere) {
+				s.deleteJob(job.Name)
+				collected = true
+			}
+		}
+	}
 }
 
 func newIndexer() clientcache.Indexer {
@@ -198,17 +237,35 @@ func (s *scene) attempt(number string) {
 // deleteJobs deletes all Jobs, as a user.
 func (s *scene) deleteJobs() {
 	s.b.Event("the user deletes the Job")
-	background := metav1.DeletePropagationBackground
 	for _, job := range s.live().jobs {
-		s.must("deleting a Job",
-			s.client.BatchV1().Jobs(s.namespace).Delete(s.b.Context(), job.Name, metav1.DeleteOptions{PropagationPolicy: &background}))
+		s.deleteJob(job.Name)
+	}
+}
+
+func (s *scene) deleteJob(name string) {
+	background := metav1.DeletePropagationBackground
+	s.must("deleting a Job",
+		s.client.BatchV1().Jobs(s.namespace).Delete(s.b.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}))
+}
+
+func (s *scene) task() *corev1.ConfigMap {
+	task, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(s.b.Context(), taskName, metav1.GetOptions{})
+	s.must("reading the task", err)
+	return task
+}
+
+// expectNotOlder checks that the Job of an older task is not taken for that of the task.
+func (s *scene) expectNotOlder() {
+	task := s.task()
+	isOurs := func(job batchv1.Job) bool { return metav1.IsControlledBy(&job, task) }
+	if state := task.Data["state"]; state != "" && !slices.ContainsFunc(s.live().jobs, isOurs) {
+		s.b.Fatalf("the task has had no Job, only an older one of the same name has, and the state is %q", state)
 	}
 }
 
 // expect checks how many Jobs there were in all, and the state of the task.
 func (s *scene) expect(jobs int, state string) {
-	object, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(s.b.Context(), taskName, metav1.GetOptions{})
-	s.must("reading the task", err)
+	object := s.task()
 	for _, job := range s.live().jobs {
 		if !metav1.IsControlledBy(&job, object) {
 			s.b.Fatalf("the Job is not controlled by the task")

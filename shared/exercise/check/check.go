@@ -151,7 +151,7 @@ func (b *B) Go(f func()) <-chan struct{} {
 // Eventually calls condition until it returns an empty string, and fails with its last text when patience has run out. What
 // is never to come needs patience; what comes is not slower for it.
 func (b *B) Eventually(patience time.Duration, condition func() string) {
-	deadline := time.Now().Add(time.Duration(float64(patience) * factor()))
+	deadline := time.Now().Add(b.Patience(patience))
 	for {
 		text := condition()
 		if text == "" {
@@ -163,6 +163,9 @@ func (b *B) Eventually(patience time.Duration, condition func() string) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// Patience is how long to wait on this machine where another one needs d at most.
+func (b *B) Patience(d time.Duration) time.Duration { return time.Duration(float64(d) * factor()) }
 
 // factor is how much more time the machine needs: exercises-check runs many checks at once.
 func factor() float64 {

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,8 @@ import (
 	"example.com/workbook/03-flux/exercises/internal/tasks"
 )
 
+var errOlder = errors.New("what has the name is that of an older task")
+
 // Reconcile gives each attempt of a task one Job.
 func Reconcile(ctx context.Context, c tasks.Clients, name string) error {
 	cached, err := c.CachedConfigMaps.Get(name)
@@ -19,9 +22,9 @@ func Reconcile(ctx context.Context, c tasks.Clients, name string) error {
 		return ignoreNotFound(err)
 	}
 	id := name + "-" + cached.Data["attempt"]
-	_, recordErr := c.CachedConfigMaps.Get(id)
+	record, recordErr := c.CachedConfigMaps.Get(id)
 	_, jobErr := c.CachedJobs.Get(id)
-	if recordErr == nil && cached.Data["state"] == stateOf(jobErr == nil) {
+	if recordErr == nil && metav1.IsControlledBy(record, cached) && cached.Data["state"] == stateOf(jobErr == nil) {
 		return nil
 	}
 	task, err := c.ConfigMaps.Get(ctx, name, metav1.GetOptions{})
@@ -29,13 +32,15 @@ func Reconcile(ctx context.Context, c tasks.Clients, name string) error {
 		return ignoreNotFound(err)
 	}
 	id = name + "-" + task.Data["attempt"]
-	if _, err := c.ConfigMaps.Get(ctx, id, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-		err = launch(ctx, c, task, id)
-		if err != nil {
-			return err
-		}
-	} else if err != nil {
+	record, err = c.ConfigMaps.Get(ctx, id, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		record, err = launch(ctx, c, task, id)
+	}
+	if err != nil {
 		return err
+	}
+	if !metav1.IsControlledBy(record, task) {
+		return errOlder
 	}
 	_, err = c.Jobs.Get(ctx, id, metav1.GetOptions{})
 	if ignoreNotFound(err) != nil || task.Data["state"] == stateOf(err == nil) {
@@ -54,15 +59,21 @@ func stateOf(exists bool) string {
 }
 
 // launch creates the Job, and then the record. A controller before a crash, or another replica, may have created the Job.
-func launch(ctx context.Context, c tasks.Clients, task *corev1.ConfigMap, id string) error {
+func launch(ctx context.Context, c tasks.Clients, task *corev1.ConfigMap, id string) (*corev1.ConfigMap, error) {
 	job := tasks.NewJob(task)
 	job.Name = id
-	if _, err := c.Jobs.Create(ctx, job, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
+	job, err := c.Jobs.Create(ctx, job, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		job, err = c.Jobs.Get(ctx, id, metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !metav1.IsControlledBy(job, task) {
+		return nil, errOlder
 	}
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: id, OwnerReferences: job.OwnerReferences}}
-	_, err := c.ConfigMaps.Create(ctx, record, metav1.CreateOptions{})
-	return err
+	return c.ConfigMaps.Create(ctx, record, metav1.CreateOptions{})
 }
 
 func ignoreNotFound(err error) error {
