@@ -25,7 +25,9 @@ type Servers struct {
 	shared   *server
 	attached bool
 	own      []*server
-	clusters map[Needs]*cluster
+	// cluster is the embedded one. endCluster ends it, and is nil if this pool has not started it.
+	cluster    *server
+	endCluster func() error
 
 	// cleaning is held while the namespaces of finished runs are deleted: those of all that have finished by then, at once.
 	cleaning sync.Mutex
@@ -37,7 +39,7 @@ type Servers struct {
 // NewServers returns a pool for the clone at root. It starts a server when a run first needs one. Runs elsewhere in the same
 // clone find that server and use it.
 func NewServers(root string) *Servers {
-	return &Servers{root: root, slots: make(chan struct{}, ownServers), failures: make(chan error, 1), clusters: map[Needs]*cluster{}}
+	return &Servers{root: root, slots: make(chan struct{}, ownServers), failures: make(chan error, 1)}
 }
 
 // Start starts the server that runs share, or attaches to the one of another process, without waiting for a run.
@@ -64,25 +66,23 @@ func (s *Servers) Close() error {
 		errs = append(errs, own.stop())
 	}
 	s.shared, s.own = nil, nil
-	return errors.Join(append(errs, s.stopClusters())...)
+	return errors.Join(append(errs, s.stopCluster())...)
 }
 
 // lease is the use of a server by one run.
 type lease struct {
 	pool   *Servers
 	server *server
-	// own is a server that no other run uses meanwhile.
-	own bool
-	// cluster is set if the server is that of a cluster.
-	cluster *cluster
+	// own is a server that no other run uses meanwhile, and cluster the embedded cluster.
+	own, cluster bool
 }
 
 func (l *lease) file() string { return l.server.file() }
 
 // acquireFor returns what a check of the exercise runs against.
 func (s *Servers) acquireFor(ctx context.Context, e Exercise, note func(string)) (*lease, error) {
-	if kindOf[e.Needs] != "" {
-		return s.acquireCluster(ctx, e.Needs, note)
+	if e.Needs == Cluster {
+		return s.acquireCluster(ctx, note)
 	}
 	return s.acquire(ctx, e.OwnServer, note)
 }
@@ -163,7 +163,7 @@ func (s *Servers) acquireOwn(ctx context.Context, note func(string)) (*lease, er
 // release deletes what the run left on the server. On a shared one that happens in the background: a reader waits for the
 // result, and not for this.
 func (l *lease) release(ctx context.Context, run string) error {
-	if l.cluster != nil {
+	if l.cluster {
 		return l.server.deleteNamespaces(ctx, run)
 	}
 	if !l.own {
@@ -233,12 +233,9 @@ func (s *Servers) leftovers(ctx context.Context) ([]string, error) {
 			all = append(all, o.String())
 		}
 	}
-	for _, c := range s.clusters {
-		left, err := c.leftNamespaces(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, left...)
+	if s.cluster == nil {
+		return all, nil
 	}
-	return all, nil
+	left, err := s.cluster.leftNamespaces(ctx)
+	return append(all, left...), err
 }
