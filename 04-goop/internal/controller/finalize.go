@@ -66,7 +66,7 @@ func (r *GoopReconciler) finalize(ctx context.Context, observed *observation) (b
 	if errors.Is(err, errNamespaceTerminating) {
 		return true, r.conclude(ctx, observed)
 	}
-	// The operator no longer permits the host access that the pods have. They are deleted, even if the cleanup fails.
+	// The pods have access to the host that the operator no longer permits. They are deleted, even if the cleanup fails.
 	if err != nil && observed.hostRejected && !isStale(err) {
 		ended, endErr := r.deleteRounds(ctx, observed)
 		return ended, errors.Join(err, endErr)
@@ -164,10 +164,10 @@ func (r *GoopReconciler) conclude(ctx context.Context, observed *observation) er
 	return r.reportStatus(ctx, observed, concludedStatus(observed))
 }
 
-// release removes the finalizer, first from the record and then from the Goop. Before that it deletes the DaemonSet of
-// the cleanup, because the garbage collector may not delete it: another controller's finalizer may keep the Goop, or the
-// DaemonSet may have been orphaned. It would then create pods again. If the API server rejects the deletion, the Goop is
-// released anyway. If the record cannot be written, the Goop is kept until cleanupTimeoutSeconds expires.
+// release removes the finalizer, first from the record and then from the Goop. Before that it deletes the cleanup's
+// DaemonSet, which would otherwise create pods again. It does not rely on the garbage collector, because another
+// controller's finalizer may keep the Goop, or the DaemonSet may have been orphaned. If the API server rejects the deletion,
+// the Goop is released anyway. If the record cannot be written, the Goop is kept until cleanupTimeoutSeconds expires.
 func (r *GoopReconciler) release(ctx context.Context, observed *observation) error {
 	if err := r.confirm(ctx, observed.goop); err != nil {
 		return err
