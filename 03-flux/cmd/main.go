@@ -113,7 +113,7 @@ func run(o options) error {
 		Scheme: scheme,
 		Cache:  controller.CacheOptions(),
 		// A reconciliation reads what the one before it wrote, never an older state. Experimental in
-		// controller-runtime 0.25; without it all still converges, with more writes.
+		// controller-runtime 0.25; without it the operator reaches the same state, with more writes.
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Controller:                    config.Controller{ReconciliationTimeout: time.Minute},
 		Metrics:                       server.Options{BindAddress: o.manager.metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},

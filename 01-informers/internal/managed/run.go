@@ -114,7 +114,7 @@ func newManagerOptions(ctx context.Context, restConfig *rest.Config, options ope
 		Logger: klog.FromContext(ctx),
 		Cache:  CacheOptions(),
 		// A reconciliation reads what the one before it wrote, never an older state. Experimental in
-		// controller-runtime 0.25; without it all still converges, with more writes.
+		// controller-runtime 0.25; without it the operator reaches the same state, with more writes.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Controller: config.Controller{
 			ReconciliationTimeout: reconcileTimeout,

@@ -49,7 +49,7 @@ const noResourceVersion = "1"
 // and does not change the fields of other writers.
 //
 // live is an empty object of the dependent's kind. extract returns the fields of an object that a field manager owns.
-// replacements returns the lists of an object in which an element of another writer prevents the apply.
+// replacements returns the lists that must be replaced first, because another writer's element in them would make the apply fail.
 func applyDependent[O client.Object, C configuration[C]](
 	ctx context.Context, c client.Client, fieldOwner string, owner client.Object,
 	live O, desired C, extract func(live O, fieldManager string) (C, error), replacements func(live O, desired C) []replacement,
@@ -75,7 +75,7 @@ func applyDependent[O client.Object, C configuration[C]](
 		return none, nameConflict(dependent)
 	}
 
-	// It applies too if extract fails: another writer may have added two elements with one key to a list.
+	// If extract fails, it applies as well: another writer may have added two elements with the same key to a list.
 	owned, err := extract(live, fieldOwner)
 	if err == nil && apiequality.Semantic.DeepEqual(owned, desired) {
 		return live, nil
@@ -86,7 +86,7 @@ func applyDependent[O client.Object, C configuration[C]](
 		}
 	}
 	// Forced, because these fields are this controller's own. With the resourceVersion, the API server rejects an apply to an
-	// object that has changed since it was read: owner may no longer own it. With the uid, it does not create a deleted one.
+	// object that has changed since it was read: owner may no longer own it. With the uid, it does not create again what was deleted.
 	desired = desired.WithUID(live.GetUID()).WithResourceVersion(live.GetResourceVersion())
 	stored, err := apply(ctx, c, desired, client.FieldOwner(fieldOwner), client.ForceOwnership)
 	if err != nil {
@@ -127,7 +127,7 @@ func (a *application) UnmarshalJSON(body []byte) error {
 // createByApply applies a dependent that the cache does not contain, and returns what was created: nil, without an error, if
 // the namespace is being deleted. It does not adopt an object of this name that was created in the meantime. If fields of that
 // object are in conflict with the desired ones, it returns a name conflict, otherwise a Conflict: the next reconciliation sees
-// who owns it. Both are retried, because a cache that never contained that object does not deliver its deletion.
+// who owns it. Both are retried: if that object is deleted before it reaches the cache, no event reports its deletion.
 func createByApply[C configuration[C]](ctx context.Context, c client.Client, fieldOwner, dependent string, desired C) (map[string]any, error) {
 	stored, err := apply(ctx, c, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
 	switch {
