@@ -37,7 +37,7 @@ import (
 // adds the key again with a back-off. Without one, it adds the key again after requeueAfter, unless that is 0.
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (requeueAfter time.Duration, err error) {
 	// 1. Fetch. The garbage collector deletes what a deleted Foo owns. The check of the caches comes before the read: in the
-	// other order, the read could be stale although the check says that the caches are up to date.
+	// other order, the caches could catch up between the two, and a stale read would pass the check.
 	upToDate := c.written.seen(key)
 	cached, err := c.fooLister.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -57,8 +57,8 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (reque
 	// All readers of a cache share its objects.
 	f := cached.DeepCopy()
 
-	// 2. Act, if the next try is due. Errors are reported in the status too. A stale error is not: it means that the cache
-	// is out of date, so the status would be too.
+	// 2. Act, unless the back-off after a rejection has not ended yet. Errors are reported in the status too, except a stale
+	// one: it means that the cache is out of date, so the status would be too.
 	acting, stop := foo.UntilReport(ctx)
 	defer stop()
 	observed, requeueAfter, err := c.act(acting, f)
