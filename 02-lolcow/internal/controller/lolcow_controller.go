@@ -110,8 +110,8 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, nil
 	}
 
-	// 3. Ensure the dependents, and 4. observe the rest. Errors are reported in the status too. A stale error is not: it
-	// means that the cache is out of date, so the status would be too. One that lasts is reported.
+	// 3. Ensure the dependents, and 4. observe the rest. Errors are reported in the status too, except a stale one: it means
+	// that the cache is out of date, and so would be the status. A stale error that lasts is reported.
 	observed := observation{now: r.clock.Now()}
 	acting, stop := untilReport(ctx)
 	defer stop()
