@@ -46,14 +46,14 @@ func desiredStatus(lolcow *v1alpha1.Lolcow, observed observation) v1alpha1.Lolco
 	return status
 }
 
-// readyCondition decides the condition Ready. Of several cases that are true, the first one has the cause of the others.
+// readyCondition decides the condition Ready. If several cases are true, the first one has the cause of the others.
 func readyCondition(observed observation) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	notStarted := startFailureOf(podsOfTemplate(observed.deployment, observed.pods), observed.now)
 	notCreated := deploymentCondition(observed.deployment, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)
 	stalled := deploymentCondition(observed.deployment, appsv1.DeploymentProgressing, corev1.ConditionFalse)
 	switch {
-	// 1. A dependent could not be applied. What the cases below observe is not about the present spec.
+	// 1. A dependent could not be applied. The cases below would describe the result of an earlier spec.
 	case observed.failure != nil:
 		ready.Reason, ready.Message = observed.failure.reason, observed.failure.message
 	// 2. The rollout is complete, but no replica is desired, so no pod serves the greeting.
@@ -66,10 +66,10 @@ func readyCondition(observed observation) metav1.Condition {
 	// 4. Pods are missing, and the kubelet or the scheduler reports why.
 	case notStarted != nil:
 		ready.Reason, ready.Message = notStarted.reason, notStarted.message
-	// 5. Pods are missing, because a quota or the Pod Security level of the namespace does not permit to create them.
+	// 5. Pods are missing, because a quota or the Pod Security level of the namespace does not permit them.
 	case notCreated != nil:
 		ready.Reason, ready.Message = v1alpha1.ReasonPodsNotCreated, notCreated.Message
-	// 6. Pods are missing for longer than the Deployment allows, and no status has the reason.
+	// 6. Pods are missing for longer than the Deployment allows, and no status says why.
 	case stalled != nil:
 		ready.Reason, ready.Message = v1alpha1.ReasonProgressDeadlineExceeded, stalled.Message
 	// 7. The rollout is in progress. The message contains no numbers, because each new number would be another write.
