@@ -57,8 +57,8 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (reque
 	// All readers of a cache share its objects.
 	f := cached.DeepCopy()
 
-	// 2. Act, unless the back-off after a rejection has not ended yet. Errors are reported in the status too, except a stale
-	// one: it means that the cache is out of date, so the status would be too.
+	// 2. Act, if the back-off after a rejection has ended. Errors are reported in the status too, except a stale one: it means
+	// that the cache is out of date, so the status would be too.
 	acting, stop := foo.UntilReport(ctx)
 	defer stop()
 	observed, requeueAfter, err := c.act(acting, f)
