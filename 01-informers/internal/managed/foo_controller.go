@@ -61,8 +61,8 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, nil
 	}
 
-	// 2. Act, if the next try is due. Errors are reported in the status too. A stale error is not: it means that the cache
-	// is out of date, so the status would be too.
+	// 2. Act, if the back-off after a rejection has ended. Errors are reported in the status too, except a stale one: it means
+	// that the cache is out of date, so the status would be too.
 	acting, stop := foo.UntilReport(ctx)
 	defer stop()
 	observed, wait, err := r.act(acting, &f)
