@@ -19,6 +19,8 @@ const (
 	patience = 5 * time.Second
 	// limit is how long Uninstall may take if nothing is in the way: it looks some times, with two seconds in between.
 	limit = 10 * time.Second
+	// moment is shorter than what most programs wait between two requests, and longer than a request.
+	moment = 20 * time.Millisecond
 )
 
 // Check uninstalls the operator of a kitchen.
@@ -62,23 +64,31 @@ func Check(t *check.T, work check.Work[Entry]) {
 		k.nothingIsLeft()
 	})
 	t.Behaviour("a Teapot that is not cleaned up is named, and operator and CRD stay", func(b *check.B) {
-		k := newKitchen(b, work.Entry)
-		k.create(kube.Namespace(b), "stuck")
-		ctx, cancel := context.WithCancel(b.Context())
-		defer cancel()
-		k.cancelWhenDeleted(cancel)
-		err := k.call(ctx)
-		switch {
-		case err == nil:
-			b.Fatalf("the Teapot stuck is not cleaned up, and Uninstall returned no error")
-		case !strings.Contains(err.Error(), "stuck"):
-			b.Fatalf("the Teapot stuck is not cleaned up, and the error does not name it: %v", err)
-		}
-		k.stays("stuck")
-		b.Event("the operator can clean up now, and Uninstall is called again")
-		k.unstick()
-		k.uninstall()
-		k.nothingIsLeft()
-		k.allCleanedUp()
+		stuck(b, work.Entry, 0)
 	})
+	t.Behaviour("so it is if the context ends between two requests", func(b *check.B) {
+		stuck(b, work.Entry, moment)
+	})
+}
+
+// stuck has a Teapot that the operator cannot clean up after. The context ends during a request for it, or a pause after that.
+func stuck(b *check.B, entry Entry, pause time.Duration) {
+	k := newKitchen(b, entry)
+	k.create(kube.Namespace(b), "stuck")
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	k.cancelWhenDeleted(pause, cancel)
+	err := k.call(ctx)
+	switch {
+	case err == nil:
+		b.Fatalf("the Teapot stuck is not cleaned up, and Uninstall returned no error")
+	case !strings.Contains(err.Error(), "stuck"):
+		b.Fatalf("the Teapot stuck is not cleaned up, and the error does not name it: it is in the timeline")
+	}
+	k.stays("stuck")
+	b.Event("the operator can clean up now, and Uninstall is called again")
+	k.unstick()
+	k.uninstall()
+	k.nothingIsLeft()
+	k.allCleanedUp()
 }

@@ -26,7 +26,7 @@ const (
 	operatorName = "kitchen-operator"
 	crdName      = "teapots.kitchen.example.com"
 	// slow is how often the operator looks before it has cleaned up.
-	slow = 5
+	slow = 20
 )
 
 const manifest = `apiVersion: apiextensions.k8s.io/v1

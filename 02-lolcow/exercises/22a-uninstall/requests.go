@@ -59,8 +59,9 @@ func (k *kitchen) late() {
 }
 
 // cancelWhenDeleted cancels a context when the deletion of the only Teapot has begun and the reader's code looks at it for the
-// second time: during that request. Code that waits for the events of a watch sends none, and is cancelled some time later.
-func (k *kitchen) cancelWhenDeleted(cancel func()) {
+// second time: during that request, or a pause after it. Code that waits for the events of a watch sends none, and is cancelled some
+// time later.
+func (k *kitchen) cancelWhenDeleted(pause time.Duration, cancel func()) {
 	begun := func() bool {
 		pots, err := k.list(k.b.Context())
 		return err == nil && len(pots) == 1 && pots[0].GetDeletionTimestamp() != nil
@@ -73,9 +74,15 @@ func (k *kitchen) cancelWhenDeleted(cancel func()) {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if looks++; looks == 2 {
+		looks++
+		switch {
+		case looks != 2:
+		case pause == 0:
 			k.b.Event("the context of Uninstall ends during this request")
 			cancel()
+		default:
+			k.b.Event("the context of Uninstall ends a moment after this request")
+			time.AfterFunc(k.b.Patience(pause), cancel)
 		}
 	}
 	k.mu.Unlock()
@@ -85,7 +92,7 @@ func (k *kitchen) cancelWhenDeleted(cancel func()) {
 		}
 		select {
 		case <-k.b.Context().Done():
-		case <-time.After(patience):
+		case <-time.After(k.b.Patience(patience)):
 		}
 		cancel()
 	})

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/02-lolcow/exercises/internal/lab"
@@ -37,14 +40,16 @@ const (
 
 // The names of the Deployment, of its container, and of the images that it has to have.
 const (
+	namespace  = "lolcow-system"
 	deployment = "lolcow-controller-manager"
 	container  = "manager"
 	operator   = "registry.farm.example:5000/lolcow-operator:v1.4.0"
 	lolcow     = "registry.farm.example:5000/lolcow:v1.4.0"
+	related    = "RELATED_IMAGE_"
 )
 
 // variables have the images of Pods that the operator starts.
-var variables = []corev1.EnvVar{{Name: "RELATED_IMAGE_OPERATOR", Value: operator}, {Name: "RELATED_IMAGE_LOLCOW", Value: lolcow}}
+var variables = []corev1.EnvVar{{Name: related + "OPERATOR", Value: operator}, {Name: related + "LOLCOW", Value: lolcow}}
 
 // Check builds and applies config/release, and looks at the Deployment.
 func Check(t *check.T, work check.Work[check.Files]) {
@@ -95,6 +100,9 @@ func apply(b *check.B, dir, overlay string) *appsv1.Deployment {
 	}
 	key := client.ObjectKey{Namespace: kube.Namespace(b), Name: deployment}
 	for _, object := range objects {
+		if object.GetNamespace() != namespace {
+			b.Fatalf("config/%s puts its %s into the namespace %q, and not into %s", overlay, object.GetKind(), object.GetNamespace(), namespace)
+		}
 		object.SetNamespace(key.Namespace)
 		if err := c.Create(b.Context(), object); err != nil {
 			b.Fatalf("applying config/%s: %v", overlay, err)
@@ -139,7 +147,7 @@ func rest(of *appsv1.Deployment) *appsv1.Deployment {
 		containers[i].ImagePullPolicy = ""
 		slices.SortFunc(containers[i].Env, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 		for j := range containers[i].Env {
-			if strings.HasPrefix(containers[i].Env[j].Name, "RELATED_IMAGE_") {
+			if strings.HasPrefix(containers[i].Env[j].Name, related) {
 				containers[i].Env[j].Value = ""
 			}
 		}
@@ -147,32 +155,81 @@ func rest(of *appsv1.Deployment) *appsv1.Deployment {
 	return left
 }
 
-// follows builds the release of a copy in which config/manager asks for more replicas.
-func follows(b *check.B, dir string) {
+// later is what changes in config/default after the release was written. A file that does not have the text stays as it is.
+var later = []struct{ file, before, after string }{
+	{"manager/manager.yaml", "replicas: 1", "replicas: 3"},
+	{"manager/manager.yaml", "Hello from lolcow", "Hello from the farm"},
+	{"manager/manager.yaml", "256Mi", "512Mi"},
+	{
+		"manager/manager.yaml", "        - name: RELATED_IMAGE_OPERATOR\n",
+		"        - name: LOG_LEVEL\n          value: debug\n        - name: RELATED_IMAGE_OPERATOR\n",
+	},
+	{"default/kustomization.yaml", "resources:\n", "commonAnnotations:\n  " + annotation + ": \"yes\"\n\nresources:\n"},
+}
+
+// annotation is one that all objects of config/default have later.
+const annotation = "example.com/later"
+
+// change returns a copy of the folder, in which config/default has changed.
+func change(b *check.B, dir string) string {
 	temp, err := os.MkdirTemp("", "img-")
 	if err != nil {
 		b.Fatalf("%v", err)
 	}
 	b.Cleanup(func() { _ = os.RemoveAll(temp) })
-	file := filepath.Join(temp, "config", "manager", "manager.yaml")
-	if err := os.CopyFS(filepath.Join(temp, "config"), os.DirFS(filepath.Join(dir, "config"))); err != nil {
+	// Errors name the last folder of its path.
+	changed := filepath.Join(temp, "later")
+	if err := os.CopyFS(filepath.Join(changed, "config"), os.DirFS(filepath.Join(dir, "config"))); err != nil {
 		b.Fatalf("copying config: %v", err)
 	}
-	content, err := os.ReadFile(file)
+	for _, one := range later {
+		file := filepath.Join(changed, "config", filepath.FromSlash(one.file))
+		content, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatalf("reading config/%s: %v", one.file, errors.Unwrap(err))
+		}
+		if err := os.WriteFile(file, bytes.Replace(content, []byte(one.before), []byte(one.after), 1), 0o600); err != nil {
+			b.Fatalf("writing config/%s: %v", one.file, errors.Unwrap(err))
+		}
+	}
+	return changed
+}
+
+// render builds a folder of config/, and returns its Deployment.
+func render(b *check.B, dir, overlay string) *appsv1.Deployment {
+	objects, err := deploy.Render(dir, overlay, nil)
 	if err != nil {
 		b.Fatalf("%v", err)
 	}
-	if err := os.WriteFile(file, bytes.Replace(content, []byte("replicas: 1"), []byte("replicas: 3"), 1), 0o600); err != nil {
-		b.Fatalf("%v", err)
+	at := slices.IndexFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetKind() == "Deployment" })
+	if at < 0 {
+		b.Fatalf("config/%s has no Deployment any more", overlay)
 	}
-	objects, err := deploy.Render(temp, yours, nil)
-	if err != nil {
-		b.Fatalf("%v", err)
+	var built appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[at].Object, &built); err != nil {
+		b.Fatalf("the Deployment of config/%s: %v", overlay, err)
 	}
-	for _, object := range objects {
-		replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
-		if object.GetKind() == "Deployment" && replicas != 3 {
-			b.Fatalf("config/manager/manager.yaml asks for 3 replicas now, and config/release for %d", replicas)
+	return &built
+}
+
+// follows builds the release of a copy in which config/default has changed.
+func follows(b *check.B, dir string) {
+	changed := change(b, dir)
+	development, release := render(b, changed, ours), render(b, changed, yours)
+	if wanted, got := ptr.Deref(development.Spec.Replicas, 1), ptr.Deref(release.Spec.Replicas, 1); got != wanted {
+		b.Fatalf("config/manager/manager.yaml asks for %d replicas now, and config/release for %d", wanted, got)
+	}
+	if release.Annotations[annotation] != development.Annotations[annotation] {
+		b.Fatalf("config/default gives all objects an annotation now, and the Deployment of config/release does not have it")
+	}
+	if !apiequality.Semantic.DeepEqual(rest(development), rest(release)) {
+		b.Fatalf("config/manager has changed, and config/release changes more of the Deployment than its images now")
+	}
+	env := find(b, release).Env
+	for _, before := range find(b, render(b, dir, yours)).Env {
+		same := func(now corev1.EnvVar) bool { return now.Name == before.Name && now.Value == before.Value }
+		if strings.HasPrefix(before.Name, related) && !slices.ContainsFunc(env, same) {
+			b.Fatalf("config/manager has a new variable, and config/release sets %s to another value now", before.Name)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func runReplica(entry Entry, text string) int {
 		return 2
 	}
 	ctrl.SetLogger(logr.Discard())
-	work := &clock{name: s.Name, last: time.Now()}
+	work := &clock{name: s.Name, longest: s.Lease / 15, last: time.Now()}
 	err := entry(context.Background(), &rest.Config{Host: s.Host, QPS: -1}, s.Herd, s.Lease, work.next)
 	fmt.Fprintf(os.Stderr, "%s%v\n", lastLine, err)
 	return 1
@@ -47,16 +47,15 @@ func runReplica(entry Entry, text string) int {
 // lastLine is how the last line of a replica begins.
 const lastLine = "Run returned "
 
-// pause is between two entries. A replica's clock counts at most longest from one to the next: when the machine has no time for the
-// process, that is not the process's time.
-const (
-	pause   = 50 * time.Millisecond
-	longest = 4 * pause
-)
+// pause is between two entries.
+const pause = 50 * time.Millisecond
 
 // clock makes entries. Each has the name of the replica, a number, and for how many milliseconds the replica has run.
 type clock struct {
 	name string
+	// longest is what the clock counts at most from one entry to the next: when the machine has no time for the process, that is not
+	// the process's time. It is in proportion to the lease, as both are longer on a slow machine.
+	longest time.Duration
 
 	mu     sync.Mutex
 	number int
@@ -74,7 +73,7 @@ func (c *clock) next(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	c.ran += min(now.Sub(c.last), longest)
+	c.ran += min(now.Sub(c.last), c.longest)
 	c.last = now
 	c.number++
 	return fmt.Sprintf("%s %d %d", c.name, c.number, c.ran.Milliseconds()), nil

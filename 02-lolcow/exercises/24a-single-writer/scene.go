@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +32,7 @@ type scene struct {
 
 func newScene(b *check.B) *scene {
 	s := &scene{b: b, client: kube.Client(b), settings: settings{
-		Herd: client.ObjectKey{Namespace: kube.Namespace(b), Name: "herd"}, Lease: leaseDuration(),
+		Herd: client.ObjectKey{Namespace: kube.Namespace(b), Name: "herd"}, Lease: leaseDuration(b),
 	}}
 	// The runner deletes what is in the namespace, but no leases: the API server has some of its own.
 	b.Cleanup(func() {
@@ -47,13 +46,10 @@ func newScene(b *check.B) *scene {
 	return s
 }
 
-// leaseDuration is longer where all takes longer: a leader that gets no time to renew its lease loses it, as it should.
-func leaseDuration() time.Duration {
-	factor := 1.0
-	if _, err := fmt.Sscan(os.Getenv(check.PatienceVariable), &factor); err != nil {
-		return shortest
-	}
-	return time.Duration(math.Ceil(shortest.Seconds()*min(max(1, factor), stretch))) * time.Second
+// leaseDuration is longer where all takes longer: a leader that gets no time to renew its lease loses it, as it should. A Lease has
+// whole seconds.
+func leaseDuration(b *check.B) time.Duration {
+	return time.Duration(math.Ceil(min(b.Patience(shortest), stretch*shortest).Seconds())) * time.Second
 }
 
 func (s *scene) start(name string) *replica { return startReplica(s.b, name, s.settings) }

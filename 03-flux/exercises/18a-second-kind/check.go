@@ -73,6 +73,7 @@ func checkChanges(t *check.T, entry Entry) {
 			func(spec *v1alpha1.FluxSpec) { spec.StartupTimeoutSeconds = 77 },
 			func(spec *v1alpha1.FluxSpec) { spec.ActiveDeadlineSeconds = new(int64(88)) },
 			func(spec *v1alpha1.FluxSpec) { spec.ActiveDeadlineSeconds = nil },
+			func(spec *v1alpha1.FluxSpec) { spec.Suspend = false },
 		} {
 			s.change(change)
 			s.settle(newer)
@@ -104,6 +105,9 @@ func checkOthers(t *check.T, entry Entry) {
 		for _, other := range uncontrolled {
 			s := newScene(b, entry)
 			before := s.createSetup(other)
+			if err := s.call(older); err == nil {
+				b.Errorf("the FluxSetup of that name %s, its fields are those of the Flux, and Reconcile returned no error", other.what)
+			}
 			s.change(func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
 			if err := s.call(older); err == nil {
 				b.Errorf("the FluxSetup of that name %s, and Reconcile returned no error", other.what)

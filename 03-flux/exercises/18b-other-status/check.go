@@ -48,6 +48,29 @@ func Check(t *check.T, work check.Work[Entry]) {
 		deleting.DeletionTimestamp = new(metav1.Now())
 		c.expect(b, deleting, no, "SetupDeleting", "")
 	})
+	checkPending(t, c)
+	checkLifted(t, c)
+	checkRows(t, c)
+	t.Behaviour("type and observedGeneration are those of the Flux", func(b *check.B) {
+		got := c.entry(flux(), setup())
+		if got.Type != v1alpha1.ConditionSetupReady || got.ObservedGeneration != flux().Generation {
+			b.Fatalf("the condition is %s with observedGeneration %d, and should be %s with %d",
+				got.Type, got.ObservedGeneration, v1alpha1.ConditionSetupReady, flux().Generation)
+		}
+	})
+	t.Behaviour("the arguments are not changed", func(b *check.B) {
+		f, s := flux(), setup()
+		report(s, v1alpha1.ConditionConfigured, no, "NotYet", "later", current)
+		before, setupBefore := f.DeepCopy(), s.DeepCopy()
+		c.entry(f, s)
+		if !apiequality.Semantic.DeepEqual(f, before) || !apiequality.Semantic.DeepEqual(s, setupBefore) {
+			b.Fatalf("the Flux or the FluxSetup is another one after the call")
+		}
+	})
+}
+
+// checkPending has reports that are not there, or are about an earlier spec.
+func checkPending(t *check.T, c cases) {
 	t.Behaviour("without a report it is pending", func(b *check.B) {
 		for _, missing := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured} {
 			s := setup()
@@ -64,6 +87,22 @@ func Check(t *check.T, work check.Work[Entry]) {
 			}
 		}
 	})
+	t.Behaviour("what one report says counts only if the other one is current, too", func(b *check.B) {
+		for _, old := range []bool{true, false} {
+			s := setup()
+			report(s, v1alpha1.ConditionAccepted, no, "TooMany", "too many nodes", current)
+			if old {
+				report(s, v1alpha1.ConditionConfigured, yes, "OldReason", "an old message", current-1)
+			} else {
+				apimeta.RemoveStatusCondition(&s.Status.Conditions, v1alpha1.ConditionConfigured)
+			}
+			c.expect(b, s, metav1.ConditionUnknown, "SetupPending", "")
+		}
+	})
+}
+
+// checkLifted has reports that are not True.
+func checkLifted(t *check.T, c cases) {
 	t.Behaviour("a report that is not True is lifted, with reason and message", func(b *check.B) {
 		for _, name := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured} {
 			for _, status := range []metav1.ConditionStatus{no, metav1.ConditionUnknown} {
@@ -79,21 +118,17 @@ func Check(t *check.T, work check.Work[Entry]) {
 		report(s, v1alpha1.ConditionAccepted, no, "TooMany", "too many nodes", current)
 		c.expect(b, s, no, "TooMany", "too many nodes")
 	})
-	t.Behaviour("type and observedGeneration are those of the Flux", func(b *check.B) {
-		got := c.entry(flux(), setup())
-		if got.Type != v1alpha1.ConditionSetupReady || got.ObservedGeneration != flux().Generation {
-			b.Fatalf("the condition is %s with observedGeneration %d, and should be %s with %d",
-				got.Type, got.ObservedGeneration, v1alpha1.ConditionSetupReady, flux().Generation)
-		}
-	})
-	t.Behaviour("the arguments are not changed", func(b *check.B) {
-		f, s := flux(), setup()
-		report(s, v1alpha1.ConditionConfigured, no, "NotYet", "later", current)
-		before, setupBefore := f.DeepCopy(), s.DeepCopy()
-		c.entry(f, s)
-		if !apiequality.Semantic.DeepEqual(f, before) || !apiequality.Semantic.DeepEqual(s, setupBefore) {
-			b.Fatalf("the Flux or the FluxSetup is another one after the call")
-		}
+}
+
+// checkRows has FluxSetups to which several rows of the table apply.
+func checkRows(t *check.T, c cases) {
+	t.Behaviour("the first row that applies counts", func(b *check.B) {
+		deleting := setup()
+		deleting.DeletionTimestamp = new(metav1.Now())
+		report(deleting, v1alpha1.ConditionConfigured, no, "OldReason", "an old message", current-1)
+		c.expect(b, deleting, no, "SetupDeleting", "")
+		deleting.OwnerReferences[0].UID = "the-one-before"
+		c.expect(b, deleting, no, "NotOwned", "")
 	})
 }
 
@@ -144,6 +179,12 @@ func describe(s *v1alpha1.FluxSetup) string {
 		return "nil"
 	}
 	text := []string{fmt.Sprintf("of generation %d", s.Generation)}
+	if s.DeletionTimestamp != nil {
+		text = append(text, "being deleted")
+	}
+	if !metav1.IsControlledBy(s, flux()) {
+		text = append(text, "not controlled by the Flux")
+	}
 	for _, c := range s.Status.Conditions {
 		text = append(text, fmt.Sprintf("%s=%s, %s, observedGeneration %d", c.Type, c.Status, c.Reason, c.ObservedGeneration))
 	}

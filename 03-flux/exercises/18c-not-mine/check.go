@@ -124,6 +124,14 @@ func checkChanges(t *check.T, entry Entry) {
 		s.expectAccepted(metav1.ConditionFalse, "NotOwned")
 		s.expectOtherCondition()
 	})
+	t.Behaviour("one that another controller writes in the middle of it stays, too", func(b *check.B) {
+		s := newScene(b, entry)
+		s.createSetup(s.controller(s.createFlux("bees")))
+		s.otherConditionBeforeTheFirstStatus()
+		s.settle()
+		s.expectAccepted(metav1.ConditionTrue, "Owned")
+		s.expectOtherCondition()
+	})
 }
 
 // checkRoles asks what users with the roles may do.
@@ -134,7 +142,7 @@ func checkRoles(t *check.T, dir string) {
 	})
 	t.Behaviour("with flux-editor a user cannot write the status of a Flux, and nothing of a FluxSetup", func(b *check.B) {
 		u := newUser(b, dir, editor)
-		u.mayNot(writes...)("fluxes/status", "fluxes/finalizers", "fluxsetups", "fluxsetups/status", "fluxsetups/finalizers")
+		u.mayNot(writes...)("fluxes/status", "fluxsetups", "fluxsetups/status", "fluxsetups/finalizers")
 		u.mayNot("get", "list", "watch")("fluxsetups")
 		u.cannotCreateSetup()
 	})

@@ -1,6 +1,8 @@
 package notmine
 
 import (
+	"net/http"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,6 +183,17 @@ func (s *scene) writeOtherCondition() {
 		Type: v1alpha1.ConditionQuorumReached, Status: metav1.ConditionTrue, Reason: "Connected",
 	})
 	s.must("writing the status of the FluxSetup", s.client.Status().Update(s.b.Context(), setup))
+}
+
+// otherConditionBeforeTheFirstStatus lets another controller write its condition just before the first write of the status.
+func (s *scene) otherConditionBeforeTheFirstStatus() {
+	var once sync.Once
+	s.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		if kube.Writes(request) && request.Resource == "fluxsetups/status" {
+			once.Do(s.writeOtherCondition)
+		}
+		return nil, nil
+	})
 }
 
 func (s *scene) expectOtherCondition() {

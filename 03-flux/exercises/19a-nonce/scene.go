@@ -19,6 +19,8 @@ import (
 
 const (
 	machineKey = "machine"
+	// sizeKey is one that the user writes.
+	sizeKey = "size"
 	// most is how many calls one ConfigMap may need.
 	most = 10
 )
@@ -179,9 +181,14 @@ func (s *scene) versions() map[string]string {
 	return versions
 }
 
+// inFile is the ConfigMap as it is in the file of the user.
+func inFile(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{sizeKey: "small"}}
+}
+
 func (s *scene) create(name string) *corev1.ConfigMap {
 	s.b.Event("a user creates the ConfigMap %s", name)
-	object, err := s.client.Create(s.b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	object, err := s.client.Create(s.b.Context(), inFile(name), metav1.CreateOptions{})
 	s.must("creating a ConfigMap", err)
 	return object
 }
@@ -189,7 +196,7 @@ func (s *scene) create(name string) *corev1.ConfigMap {
 // replace is kubectl replace with the file of the user.
 func (s *scene) replace(name string) {
 	s.b.Event("a user replaces the ConfigMap %s by the one in their file", name)
-	_, err := s.client.Update(s.b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.UpdateOptions{})
+	_, err := s.client.Update(s.b.Context(), inFile(name), metav1.UpdateOptions{})
 	s.must("replacing a ConfigMap", err)
 }
 
@@ -255,7 +262,8 @@ func (s *scene) all() map[string]corev1.ConfigMap {
 
 // expect checks that there are that many machines in all, the last of which is that of the ConfigMap.
 func (s *scene) expect(name string, machines int) {
-	machine := s.get(name).Data[machineKey]
+	data := s.get(name).Data
+	machine := data[machineKey]
 	switch count := s.count(); {
 	case count > machines:
 		s.b.Fatalf("%d machines were launched, and one was needed: data.machine is %q", count-machines+1, machine)
@@ -263,5 +271,7 @@ func (s *scene) expect(name string, machines int) {
 		s.b.Fatalf("no machine was launched, and data.machine is %q", machine)
 	case machine != fmt.Sprintf("machine-%d", machines):
 		s.b.Fatalf("machine-%d was launched, and data.machine is %q", machines, machine)
+	case data[sizeKey] != inFile(name).Data[sizeKey]:
+		s.b.Fatalf("data.%s, which the user has written, is lost", sizeKey)
 	}
 }

@@ -141,8 +141,19 @@ func checkFaults(t *check.T, entry Entry) {
 	})
 	t.Behaviour("two replicas create one Job", func(b *check.B) {
 		s := newScene(b, entry)
-		s.otherReplicaBeforeTheFirstWrite()
+		s.otherReplicaBeforeTheFirstWrite(func() {})
 		s.settle()
 		s.expect(1, running)
+	})
+	t.Behaviour("the state of an attempt that is over is not written over that of the next one", func(b *check.B) {
+		s := newScene(b, entry)
+		s.settle()
+		s.deleteJobs()
+		s.otherReplicaBeforeTheFirstWrite(func() {
+			s.attempt("2")
+			s.cacheHas(s.live())
+		})
+		s.settle()
+		s.expect(2, running)
 	})
 }

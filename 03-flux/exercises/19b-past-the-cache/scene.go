@@ -74,7 +74,8 @@ func (s *scene) delete() {
 	s.must("deleting a ConfigMap", s.client.CoreV1().ConfigMaps(s.namespace).Delete(s.b.Context(), taskName, metav1.DeleteOptions{}))
 }
 
-// collect is the garbage collector: it deletes what has owners, none of which is there, and then what that owned.
+// collect is the garbage collector: it deletes what has owners, none of which is there, and then what that owned. What has a
+// finalizer is only deleted once.
 func (s *scene) collect() {
 	s.b.Event("the garbage collector deletes what the deleted task owned")
 	for collected := true; collected; {
@@ -88,13 +89,13 @@ func (s *scene) collect() {
 			there[job.UID] = true
 		}
 		for _, object := range now.configMaps {
-			if owners := object.OwnerReferences; len(owners) > 0 && !slices.ContainsFunc(owners, isThere) {
+			if owners := object.OwnerReferences; len(owners) > 0 && object.DeletionTimestamp == nil && !slices.ContainsFunc(owners, isThere) {
 				s.must("deleting a ConfigMap", s.client.CoreV1().ConfigMaps(s.namespace).Delete(s.b.Context(), object.Name, metav1.DeleteOptions{}))
 				collected = true
 			}
 		}
 		for _, job := range now.jobs {
-			if owners := job.OwnerReferences; len(owners) > 0 && !slices.ContainsFunc(owners, isThere) {
+			if owners := job.OwnerReferences; len(owners) > 0 && job.DeletionTimestamp == nil && !slices.ContainsFunc(owners, isThere) {
 				s.deleteJob(job.Name)
 				collected = true
 			}
@@ -176,9 +177,10 @@ func (s *scene) intercept(request kube.Request, r *http.Request) (*http.Response
 	return s.process.Before(request, r)
 }
 
-// otherReplicaBeforeTheFirstWrite lets another replica reconcile just before the first write.
-func (s *scene) otherReplicaBeforeTheFirstWrite() {
+// otherReplicaBeforeTheFirstWrite lets something happen just before the first write, and then another replica reconcile.
+func (s *scene) otherReplicaBeforeTheFirstWrite(happens func()) {
 	s.before = func() {
+		happens()
 		s.b.Event("  another replica reconciles the task")
 		err := s.entry(s.b.Context(), s.clientsOf(s.client), taskName)
 		s.b.Event("  the other replica returned the error: %v", err)

@@ -20,6 +20,8 @@ import (
 
 const (
 	letterName = "letter"
+	textKey    = "text"
+	text       = "Moo"
 	// most is how many calls one letter may need.
 	most = 10
 )
@@ -55,7 +57,7 @@ func newLetter(b *check.B, entry Entry) *letter {
 	l.reader = l.wire.Client().CoreV1().ConfigMaps(namespace)
 	b.Event("a user writes a letter")
 	_, err := l.client.Create(b.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: letterName}, Data: map[string]string{"text": "Moo"},
+		ObjectMeta: metav1.ObjectMeta{Name: letterName}, Data: map[string]string{textKey: text},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		b.Fatalf("creating a ConfigMap: %v", err)
@@ -64,16 +66,19 @@ func newLetter(b *check.B, entry Entry) *letter {
 }
 
 // Send is that of the post office.
-func (l *letter) Send(ctx context.Context, text string) error {
+func (l *letter) Send(ctx context.Context, got string) error {
 	if l.ctx.Err() != nil {
 		return l.ctx.Err() // a process that has crashed sends nothing
+	}
+	if got != text {
+		l.b.Errorf("the letter is %q, and the post office has got %q", text, got)
 	}
 	l.mu.Lock()
 	l.sends++
 	inCall := l.inCall
 	l.inCall = nil
 	l.mu.Unlock()
-	l.b.Event("  the post office gets the letter %q", text)
+	l.b.Event("  the post office gets the letter %q", got)
 	if inCall != nil {
 		inCall()
 	}
@@ -239,11 +244,14 @@ func (l *letter) atMostOnce() {
 
 // expect checks that the post office has got the letter once, and the state.
 func (l *letter) expect(want string) {
-	state := l.state()
+	object := l.get()
+	state := object.Data["state"]
 	switch {
 	case l.count() != 1:
 		l.b.Fatalf("the post office has got the letter %d times, and the state is %q", l.count(), state)
 	case state != want:
 		l.b.Fatalf("the state is %q, and should be %q", state, want)
+	case object.Data[textKey] != text:
+		l.b.Fatalf("data.%s, which the user has written, is lost", textKey)
 	}
 }

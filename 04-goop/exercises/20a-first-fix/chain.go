@@ -197,10 +197,10 @@ func (c *chain) inspect(before, after state, writes []string) {
 	if c.oneWrite && len(writes) > 1 {
 		c.b.Fatalf("one call sent %d writes: %s", len(writes), strings.Join(writes, ", "))
 	}
-	for number := range after {
+	for _, number := range slices.Sorted(maps.Keys(after)) {
 		c.inspectLink(number, before, after)
 	}
-	for number := range before {
+	for _, number := range slices.Sorted(maps.Keys(before)) {
 		if c.lastFirst && after[number] == nil && number != before.last() {
 			c.b.Fatalf("%s was deleted, and there was one after it", linkName(number))
 		}

@@ -186,4 +186,14 @@ func checkOthers(t *check.T, entry Entry) {
 		s.expectWorkers(0)
 		s.expectOthers()
 	})
+	t.Behaviour("one that takes the name of a worker just before its deletion is not deleted", func(b *check.B) {
+		s := newScene(b, entry, new(int32(0)))
+		s.settle()
+		s.finish(workers)
+		s.replaceBeforeDelete()
+		s.settle()
+		s.settle()
+		s.expectWorkers(0)
+		s.expectOthers()
+	})
 }

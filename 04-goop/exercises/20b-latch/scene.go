@@ -3,7 +3,11 @@ package latch
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -191,6 +195,21 @@ func (s *scene) createOther(name string) {
 func (s *scene) replace(number int) {
 	s.remove(number)
 	s.createOther(s.name(number))
+}
+
+// replaceBeforeDelete lets a user replace a worker just before its deletion, once.
+func (s *scene) replaceBeforeDelete() {
+	var once sync.Once
+	s.wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
+		if request.Verb == "delete" || request.Verb == "deletecollection" {
+			once.Do(func() {
+				// The first one, if the request is about all of them.
+				number, _ := strconv.Atoi(strings.TrimPrefix(request.Name, s.key.Name+"-"))
+				s.replace(number)
+			})
+		}
+		return s.process.Before(request, r)
+	})
 }
 
 func (s *scene) expectOthers() {

@@ -205,5 +205,18 @@ func generate(n int) cluster {
 		}
 	}
 	maps.DeleteFunc(c.done, func(_ int, done bool) bool { return !done })
+	if n%10 == 9 {
+		c.forgetOne()
+	}
 	return c
+}
+
+// forgetOne removes the place of one worker that has finished.
+func (c cluster) forgetOne() {
+	for _, worker := range slices.Sorted(maps.Keys(c.done)) {
+		if worker < c.want {
+			delete(c.placed, worker)
+			return
+		}
+	}
 }

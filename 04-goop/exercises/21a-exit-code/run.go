@@ -2,7 +2,9 @@ package exitcode
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -104,7 +106,13 @@ func (r *run) update(change func(status *v1alpha1.GoopStatus)) {
 // working is a change of the status that is not the end.
 func (r *run) working() {
 	r.b.Event("the operator reports that a worker runs")
-	r.update(func(status *v1alpha1.GoopStatus) { status.Desired++; status.Running++ })
+	r.update(func(status *v1alpha1.GoopStatus) {
+		status.Desired++
+		status.Running++
+		apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: "Working",
+		})
+	})
 }
 
 // ends writes the end of the work: the condition, and the exit codes of workers that have failed.
@@ -249,7 +257,10 @@ func (r *run) wait() {
 
 func (r *run) returns(code int) {
 	r.wait()
-	switch {
+	// Its text depends on where the request was when it failed.
+	switch _, isRequest := errors.AsType[*url.Error](r.err); {
+	case isRequest:
+		r.b.Fatalf("Run returned the error of a request: the timeline has it")
 	case r.err != nil:
 		r.b.Fatalf("Run returned an error: %v", r.err)
 	case r.code != code:
@@ -265,8 +276,11 @@ func (r *run) fails(why string) {
 }
 
 func (r *run) isGone() {
-	if _, err := r.get(); !apierrors.IsNotFound(err) {
-		r.b.Fatalf("Run has returned, and the Goop is still there (%v)", err)
+	switch _, err := r.get(); {
+	case err == nil:
+		r.b.Fatalf("Run has returned, and the Goop is still there")
+	case !apierrors.IsNotFound(err):
+		r.b.Fatalf("reading the Goop: %v", err)
 	}
 }
 

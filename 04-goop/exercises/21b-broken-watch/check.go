@@ -24,6 +24,8 @@ const (
 	// cuts is how often a watch is cut, and updates how often the status changes while one lasts.
 	cuts    = 4
 	updates = 5
+	// failures is how many requests fail, one after the other.
+	failures = 3
 )
 
 // Check waits for Goops, and cuts the watches.
@@ -107,7 +109,7 @@ func checkAway(t *check.T, entry Entry) {
 		for _, kind := range []func(kube.Request) bool{reads, kube.Watches} {
 			s := newScene(b, entry)
 			s.start()
-			s.wire.Fail(1, kind)
+			s.wire.Fail(failures, kind)
 			s.cut()
 			s.ends(new(int32(3)))
 			s.returns(3)
@@ -135,10 +137,12 @@ func checkForgotten(t *check.T, entry Entry) {
 		s := newScene(b, entry)
 		s.start()
 		s.wire.Gap(true, func() { s.ends(new(int32(3))) })
+		s.watches()
 		s.returns(3)
 		s = newScene(b, entry)
 		s.start()
 		s.wire.Gap(true, s.delete)
+		s.watches()
 		s.fails("a user has deleted the Goop")
 	})
 }

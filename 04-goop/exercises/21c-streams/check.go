@@ -20,24 +20,32 @@ const (
 	// workers is how many Pods there are, and hanging how many of them never end.
 	workers = 40
 	hanging = 5
-	// written is how many lines one command writes while it is observed.
+	// few is how many commands may run whose logs are all open, and written how many lines each of them writes.
+	few     = limit - 1
 	written = 8
 )
 
-// Check runs one worker, and then many.
+// Check runs some workers, and then many.
 func Check(t *check.T, work check.Work[Entry]) {
 	ok := t.Behaviour("what a command writes is shown while it runs", func(b *check.B) {
 		s := newScene(b, work.Entry)
 		s.call()
-		s.create("pod-00")
-		s.runs("pod-00")
-		for range written {
-			s.writes("pod-00")
-			s.shows("pod-00")
+		for i := range few {
+			s.create(name(i))
+			s.runs(name(i))
 		}
-		s.ends("pod-00")
-		if s.kubelet.requested() >= written {
-			b.Fatalf("the command has written %d lines, and the log was requested as often, or more: Show polls", written)
+		for range written {
+			for i := range few {
+				s.writes(name(i))
+				s.shows(name(i))
+			}
+		}
+		s.watches()
+		for i := range few {
+			s.ends(name(i))
+		}
+		if s.kubelet.requested() >= few*written {
+			b.Fatalf("the commands have written %d lines, and logs were requested as often, or more: Show polls", few*written)
 		}
 	})
 	if !ok {
@@ -45,11 +53,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 	}
 	t.Behaviour("when its context ends, it closes its logs and returns", func(b *check.B) {
 		s := newScene(b, work.Entry)
+		// This one was there before the call.
+		s.create(name(0))
+		s.runs(name(0))
+		s.writes(name(0))
 		s.call()
-		s.create("pod-00")
-		s.runs("pod-00")
-		s.writes("pod-00")
-		s.shows("pod-00")
+		s.shows(name(0))
 		s.stop()
 		s.closed()
 	})
@@ -62,7 +71,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		return
 	}
 	t.Behaviour(fmt.Sprintf("at most %d logs are open at the same time", limit), func(b *check.B) {
-		if crowd.kubelet.most > limit {
+		if crowd.kubelet.mostOpen() > limit {
 			b.Fatalf("of %d workers, more than %d logs were open at the same time", workers, limit)
 		}
 	})
@@ -72,8 +81,14 @@ func Check(t *check.T, work check.Work[Entry]) {
 // name is that of the worker with this number.
 func name(number int) string { return fmt.Sprintf("pod-%02d", number) }
 
-// fill lets commands begin that hang, then one that ends, and then all others, and waits for the output of all that have ended.
+// fill lets a command end before the call, others begin that hang, then one that ends, and then all others, and waits for the output
+// of all that have ended.
 func (s *scene) fill() {
+	early := name(workers - 1)
+	s.create(early)
+	s.runs(early)
+	s.writes(early)
+	s.ends(early)
 	s.call()
 	for i := range hanging {
 		s.create(name(i))
@@ -91,13 +106,13 @@ func (s *scene) fill() {
 		}
 		return s.missing(first)
 	})
-	for i := hanging + 1; i < workers; i++ {
+	for i := hanging + 1; i < workers-1; i++ {
 		s.create(name(i))
 		s.runs(name(i))
 		s.writes(name(i))
 		s.writes(name(i))
 	}
-	for i := hanging + 1; i < workers; i++ {
+	for i := hanging + 1; i < workers-1; i++ {
 		s.ends(name(i))
 	}
 	s.eventually(func() string {

@@ -78,6 +78,13 @@ func (k *kubelet) openNow() int {
 	return k.open
 }
 
+// mostOpen is how many logs were open at the same time.
+func (k *kubelet) mostOpen() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.most
+}
+
 // before is for Wire.Before.
 func (k *kubelet) before(request kube.Request, r *http.Request) (*http.Response, error) {
 	if request.Resource != "pods/log" {

@@ -18,6 +18,7 @@ import (
 type scene struct {
 	b         *check.B
 	entry     Entry
+	wire      *kube.Wire
 	client    kubernetes.Interface
 	reader    kubernetes.Interface
 	namespace string
@@ -35,7 +36,7 @@ type scene struct {
 func newScene(b *check.B, entry Entry) *scene {
 	wire := kube.NewWire(b)
 	s := &scene{
-		b: b, entry: entry, client: kube.Client(b), reader: wire.Client(), namespace: kube.Namespace(b), kubelet: newKubelet(),
+		b: b, entry: entry, wire: wire, client: kube.Client(b), reader: wire.Client(), namespace: kube.Namespace(b), kubelet: newKubelet(),
 		pods: map[string]*corev1.Pod{}, shown: map[string][]string{},
 	}
 	wire.Before(s.kubelet.before)
@@ -139,10 +140,21 @@ func (s *scene) shows(name string) {
 	})
 }
 
+// watches waits until the Pods are watched.
+func (s *scene) watches() {
+	s.eventually(func() string {
+		if s.wire.OpenWatches() == 0 {
+			return "no watch of the Pods is open: Show polls"
+		}
+		return ""
+	})
+}
+
 // missing says that the output of a command is not complete, or returns an empty string.
 func (s *scene) missing(name string) string {
 	if len(s.lines(name)) < len(s.kubelet.lines(name)) {
-		return fmt.Sprintf("the command of %s has ended, and its output is not shown; %d logs are open", name, s.kubelet.openNow())
+		// Which of them it is depends on the speed of the machine.
+		return fmt.Sprintf("a command has ended, and its output is not shown; %d logs are open", s.kubelet.openNow())
 	}
 	return ""
 }
@@ -180,9 +192,13 @@ func (s *scene) inOrder(b *check.B) {
 		}
 	}
 	for i := range workers {
+		lines := s.kubelet.lines(name(i))
 		for at, line := range s.lines(name(i)) {
-			if written := s.kubelet.lines(name(i))[at]; line != written {
-				b.Fatalf("the line %d of %s is %q, and %q was shown in its place", at+1, name(i), written, line)
+			if at >= len(lines) {
+				b.Fatalf("%s has written %d lines, and %q was shown after them", name(i), len(lines), line)
+			}
+			if line != lines[at] {
+				b.Fatalf("the line %d of %s is %q, and %q was shown in its place", at+1, name(i), lines[at], line)
 			}
 		}
 	}

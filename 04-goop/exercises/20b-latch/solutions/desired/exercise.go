@@ -49,7 +49,7 @@ func Reconcile(ctx context.Context, c client.Client, now time.Time, key client.O
 		case what == all && worker == nil:
 			return reconcile.Result{}, create(ctx, c, goop, name)
 		case what == none && worker != nil:
-			return reconcile.Result{}, client.IgnoreNotFound(c.Delete(ctx, worker))
+			return reconcile.Result{}, client.IgnoreNotFound(c.Delete(ctx, worker, client.Preconditions{UID: &worker.UID}))
 		}
 	}
 	if what == all && done == int(*goop.Spec.JobCount) {
