@@ -74,15 +74,20 @@ func nothingElse(t *check.T, entry Entry) {
 
 // stable checks that what has a place, or needs none, is left alone.
 func stable(t *check.T, entry Entry) {
-	t.Behaviour("what has finished is not placed again, also if its node is gone", func(b *check.B) {
-		each(b, entry, func(c cluster, result map[int]string) string {
-			for worker := range c.want {
-				if _, found := result[worker]; found && c.done[worker] {
-					return fmt.Sprintf("worker %d has finished, and is placed again", worker)
-				}
+	again := func(c cluster, result map[int]string, known bool) string {
+		for worker := range c.want {
+			_, found := result[worker]
+			if _, was := c.placed[worker]; found && c.done[worker] && was == known {
+				return fmt.Sprintf("worker %d has finished, and is placed again", worker)
 			}
-			return ""
-		})
+		}
+		return ""
+	}
+	t.Behaviour("what has finished is not placed again, also if its node is gone", func(b *check.B) {
+		each(b, entry, func(c cluster, result map[int]string) string { return again(c, result, true) })
+	})
+	t.Behaviour("nor is it if its place is not known", func(b *check.B) {
+		each(b, entry, func(c cluster, result map[int]string) string { return again(c, result, false) })
 	})
 	t.Behaviour("a worker stays where it is as long as its node is there", func(b *check.B) {
 		each(b, entry, func(c cluster, result map[int]string) string {
