@@ -106,7 +106,7 @@ docs-site-test: docs-site ## the site in a headless Chromium, on a desktop and o
 check: lint verify test ## lint, verify and test: all but e2e
 
 .PHONY: exercises-check
-exercises-check: need-go ## the exercises, for their authors; STAGE=1 or EXERCISE=05a,09a, UPDATE=1 writes golden.json
+exercises-check: need-go ## the exercises, for their authors; STAGE=1 or EXERCISE=05a,09a; CLUSTER=kind those that need kind; UPDATE=1 writes golden.json
 	@GOWORK= go run ./shared/cmd/exercises-check -stage='$(STAGE)' -exercise='$(EXERCISE)' $(if $(UPDATE),-update) $(EXERCISES_FLAGS)
 
 .PHONY: vuln

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # all.sh: the parts of `.ci/run all`, in their order. Each can be the first, so each does its own set-up.
 parts=(check measure exercises embedded-1 embedded-2 embedded-3 embedded-4 site docs-embedded starter-1 starter-2 starter-3 starter-4
-  kind-1 kind-2 kind-3 kind-4 docs-kind node-image)
+  kind-1 kind-2 kind-3 exercises-kind kind-4 docs-kind node-image)
 
 part() {
   local n=${1##*-}
@@ -10,6 +10,7 @@ part() {
     measure) make measure ;;
     exercises) make exercises-check ;;
     embedded-*) make "stage-$n" e2e CLUSTER=embedded ;;
+    exercises-kind) start_engine && make node-image && make exercises-check CLUSTER=kind ;;
     kind-*) start_engine && make node-image && make "stage-$n" e2e CLUSTER=kind ;;
     site) make docs-site-test ;;
     docs-embedded) make docs-test CLUSTER=embedded ;;

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,74 +19,97 @@ import (
 	"example.com/workbook/shared/exercise/check"
 )
 
-// acquireCluster returns the embedded cluster of this clone: the one that is up, or a new one, which ends with the pool. The
-// harness makes it, as a program: linked into this one it would double it.
-func (s *Servers) acquireCluster(ctx context.Context, note func(string)) (*lease, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cluster == nil || s.cluster.ready(ctx) != nil {
-		note("the embedded cluster starts; the first time in this clone that takes some minutes")
-		if err := s.startCluster(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return &lease{pool: s, server: s.cluster, cluster: true}, nil
+// kindOf is the kind of cluster that exercises of a sort need, as CLUSTER and the kubeconfig name it.
+var kindOf = map[Needs]string{Cluster: "embedded", Kind: "kind"}
+
+// cluster is one that runs share.
+type cluster struct {
+	*server
+	// kubectl is a program that the harness has found, or has put into its cache.
+	kubectl string
+	// end ends the cluster. It is nil if the pool has not started it.
+	end func() error
 }
 
-func (s *Servers) startCluster(ctx context.Context) (err error) {
-	output, err := s.make(ctx, "cluster")
+// acquireCluster returns the cluster of this clone: the one that is up, or a new one, which ends with the pool. The harness
+// makes it, as a program: linked into this one it would double it.
+func (s *Servers) acquireCluster(ctx context.Context, needs Needs, note func(string)) (*lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clusters[needs]
+	if c == nil || c.ready(ctx) != nil {
+		note("the " + kindOf[needs] + " cluster starts; the first time in this clone that takes some minutes")
+		var err error
+		if c, err = s.startCluster(ctx, kindOf[needs]); err != nil {
+			return nil, err
+		}
+		s.clusters[needs] = c
+	}
+	return &lease{pool: s, server: c.server, cluster: c}, nil
+}
+
+func (s *Servers) startCluster(ctx context.Context, kind string) (*cluster, error) {
+	output, err := s.make(ctx, "cluster", kind)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	kubectl, err := s.make(ctx, "kubectl", kind)
+	if err != nil {
+		return nil, err
 	}
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: filepath.Join(s.root, ".kube", "config")},
-		&clientcmd.ConfigOverrides{CurrentContext: config.ContextName("embedded", config.ClusterName())}).ClientConfig()
+		&clientcmd.ConfigOverrides{CurrentContext: config.ContextName(kind, config.ClusterName())}).ClientConfig()
 	if err != nil {
-		return fmt.Errorf("reading the access to the embedded cluster: %w", err)
+		return nil, fmt.Errorf("reading the access to the %s cluster: %w", kind, err)
 	}
 	if err := rest.LoadTLSFiles(access); err != nil {
-		return fmt.Errorf("reading the access to the embedded cluster: %w", err)
+		return nil, fmt.Errorf("reading the access to the %s cluster: %w", kind, err)
 	}
 	if err := os.MkdirAll(serversDir(s.root), 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := os.MkdirTemp(serversDir(s.root), "")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c := &server{dir: dir}
+	c := &cluster{server: &server{dir: dir}, kubectl: lastLine(kubectl)}
 	if err := errors.Join(c.connect(access), c.write(ctx, false)); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	s.cluster = c
 	if !bytes.Contains(output, []byte("is up already")) {
-		s.endCluster = func() error {
+		c.end = func() error {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			defer cancel()
-			_, err := s.make(ctx, "cluster-delete")
+			_, err := s.make(ctx, "cluster-delete", kind)
 			return err
 		}
 	}
-	return nil
+	return c, nil
 }
 
-// stopCluster ends the cluster if the pool started it.
-func (s *Servers) stopCluster() error {
-	if s.cluster == nil {
-		return nil
-	}
-	err := os.RemoveAll(s.cluster.dir)
-	if s.endCluster != nil {
-		err = errors.Join(err, s.endCluster())
-	}
-	s.cluster, s.endCluster = nil, nil
-	return err
+func lastLine(output []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+	return lines[len(lines)-1]
 }
 
-// make runs a target of the workbook for its embedded cluster.
-func (s *Servers) make(ctx context.Context, target string) ([]byte, error) {
+// stopClusters ends the clusters that the pool started.
+func (s *Servers) stopClusters() error {
+	var errs []error
+	for _, c := range s.clusters {
+		errs = append(errs, os.RemoveAll(c.dir))
+		if c.end != nil {
+			errs = append(errs, c.end())
+		}
+	}
+	clear(s.clusters)
+	return errors.Join(errs...)
+}
+
+// make runs a target of the workbook for its cluster of a kind.
+func (s *Servers) make(ctx context.Context, target, kind string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", s.root, target)
-	cmd.Env = append(os.Environ(), "CLUSTER=embedded", "MAKEFLAGS=", "MFLAGS=", "MAKELEVEL=")
+	cmd.Env = append(os.Environ(), "CLUSTER="+kind, "MAKEFLAGS=", "MFLAGS=", "MAKELEVEL=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	output, err := cmd.CombinedOutput()

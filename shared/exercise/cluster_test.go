@@ -25,13 +25,13 @@ func TestTheEmbeddedCluster(t *testing.T) {
 	g.Expect(pool.Start(ctx, func(string) {})).To(Succeed())
 
 	for name, c := range map[string]struct{ says, asked string }{
-		"one that was started ends with the pool": {"the cluster is up", "cluster embedded\ncluster-delete embedded\n"},
-		"one that was up stays":                   {"the embedded cluster workbook is up already", "cluster embedded\n"},
+		"one that was started ends with the pool": {"the cluster is up", "cluster embedded\nkubectl embedded\ncluster-delete embedded\n"},
+		"one that was up stays":                   {"the embedded cluster workbook is up already", "cluster embedded\nkubectl embedded\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			root := t.TempDir()
-			write(t, filepath.Join(root, "Makefile"), "cluster cluster-delete:\n\t@echo $@ $(CLUSTER) >> asked\n\t@echo '"+c.says+"'\n")
+			write(t, filepath.Join(root, "Makefile"), "cluster cluster-delete kubectl:\n\t@echo $@ $(CLUSTER) >> asked\n\t@echo '"+c.says+"'\n")
 			kubeconfig(t, filepath.Join(root, ".kube", "config"), pool.shared)
 
 			clusters := NewServers(root)

@@ -28,7 +28,7 @@ const (
 	Manager Needs = "M"
 	// Cluster is an embedded cluster.
 	Cluster Needs = "C"
-	// Kind is a kind cluster.
+	// Kind is a kind cluster. Runs share its nodes with all that is on them, so that there is one at a time.
 	Kind Needs = "K"
 )
 

@@ -98,9 +98,11 @@ func startServers(ctx context.Context, servers *Servers, exercises []Exercise, n
 			return err
 		}
 	}
-	if needs[Cluster] {
-		if _, err := servers.acquireCluster(ctx, note); err != nil {
-			return err
+	for one := range kindOf {
+		if needs[one] {
+			if _, err := servers.acquireCluster(ctx, one, note); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

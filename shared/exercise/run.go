@@ -125,12 +125,8 @@ func runBuilt(ctx context.Context, binary string, t target, options Options) (Re
 		binary: binary, target: t, limit: time.Duration(float64(t.exercise.Limit) * patience),
 		env: []string{fmt.Sprintf("%s=%g", check.PatienceVariable, patience)},
 	}
-	switch t.exercise.Needs {
-	case Nothing:
+	if t.exercise.Needs == Nothing {
 		return execute(ctx, x)
-	case APIServer, Manager, Cluster:
-	default:
-		return Result{}, fmt.Errorf("exercise %s needs a kind cluster: this is not there yet", t.exercise.ID)
 	}
 	servers := options.Servers
 	if servers == nil {
@@ -143,6 +139,9 @@ func runBuilt(ctx context.Context, binary string, t target, options Options) (Re
 	}
 	name := fmt.Sprintf("%s-%s", t.exercise.ID, rand.String(8))
 	x.env = append(x.env, check.ServerVariable+"="+lease.file(), check.RunVariable+"="+name)
+	if lease.cluster != nil {
+		x.env = append(x.env, check.KubectlVariable+"="+lease.cluster.kubectl)
+	}
 	result, err := execute(ctx, x)
 	// Also after Ctrl-C: the server outlives the run.
 	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)

@@ -25,9 +25,7 @@ type Servers struct {
 	shared   *server
 	attached bool
 	own      []*server
-	// cluster is the embedded one. endCluster ends it, and is nil if this pool has not started it.
-	cluster    *server
-	endCluster func() error
+	clusters map[Needs]*cluster
 
 	// cleaning is held while the namespaces of finished runs are deleted: those of all that have finished by then, at once.
 	cleaning sync.Mutex
@@ -39,7 +37,7 @@ type Servers struct {
 // NewServers returns a pool for the clone at root. It starts a server when a run first needs one. Runs elsewhere in the same
 // clone find that server and use it.
 func NewServers(root string) *Servers {
-	return &Servers{root: root, slots: make(chan struct{}, ownServers), failures: make(chan error, 1)}
+	return &Servers{root: root, slots: make(chan struct{}, ownServers), failures: make(chan error, 1), clusters: map[Needs]*cluster{}}
 }
 
 // Start starts the server that runs share, or attaches to the one of another process, without waiting for a run.
@@ -66,23 +64,25 @@ func (s *Servers) Close() error {
 		errs = append(errs, own.stop())
 	}
 	s.shared, s.own = nil, nil
-	return errors.Join(append(errs, s.stopCluster())...)
+	return errors.Join(append(errs, s.stopClusters())...)
 }
 
 // lease is the use of a server by one run.
 type lease struct {
 	pool   *Servers
 	server *server
-	// own is a server that no other run uses meanwhile, and cluster the embedded cluster.
-	own, cluster bool
+	// own is a server that no other run uses meanwhile.
+	own bool
+	// cluster is set if the server is that of a cluster.
+	cluster *cluster
 }
 
 func (l *lease) file() string { return l.server.file() }
 
 // acquireFor returns what a check of the exercise runs against.
 func (s *Servers) acquireFor(ctx context.Context, e Exercise, note func(string)) (*lease, error) {
-	if e.Needs == Cluster {
-		return s.acquireCluster(ctx, note)
+	if kindOf[e.Needs] != "" {
+		return s.acquireCluster(ctx, e.Needs, note)
 	}
 	return s.acquire(ctx, e.OwnServer, note)
 }
@@ -163,7 +163,7 @@ func (s *Servers) acquireOwn(ctx context.Context, note func(string)) (*lease, er
 // release deletes what the run left on the server. On a shared one that happens in the background: a reader waits for the
 // result, and not for this.
 func (l *lease) release(ctx context.Context, run string) error {
-	if l.cluster {
+	if l.cluster != nil {
 		return l.server.deleteNamespaces(ctx, run)
 	}
 	if !l.own {
@@ -233,9 +233,12 @@ func (s *Servers) leftovers(ctx context.Context) ([]string, error) {
 			all = append(all, o.String())
 		}
 	}
-	if s.cluster == nil {
-		return all, nil
+	for _, c := range s.clusters {
+		left, err := c.leftNamespaces(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, left...)
 	}
-	left, err := s.cluster.leftNamespaces(ctx)
-	return append(all, left...), err
+	return all, nil
 }
