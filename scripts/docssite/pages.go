@@ -56,7 +56,7 @@ var listed = regexp.MustCompile(`^(README\.md|0[1-4]-[a-z]+/README\.md|shared/RE
 
 var (
 	exerciseList = regexp.MustCompile(`^0[1-4]-[a-z]+/exercises/README\.md$`)
-	exerciseTask = regexp.MustCompile(`/exercises/[0-9]{2}[a-z]-[^/]+/README\.md$`)
+	exerciseTask = regexp.MustCompile(`/exercises/(?:[0-9]{2}[a-z]|capstone)-[^/]+/README\.md$`)
 )
 
 // listFiles lists what git tracks, and what it would if you added it.

@@ -35,6 +35,9 @@ func (r *runner) heading(i int) string {
 		if e.Part0 {
 			return "Part 0: Lolcow in a weekend"
 		}
+		if e.IsCapstone() {
+			return "Capstones"
+		}
 		return e.Stage
 	}
 	if i > 0 && part(r.exercises[i]) == part(r.exercises[i-1]) {
@@ -51,7 +54,7 @@ func (r *runner) row(p *progress, e exercise.Exercise) string {
 	case r.begun(p, e):
 		mark = "·"
 	}
-	return fmt.Sprintf("%s %s %-20s %s", mark, e.ID, e.Name, faint.Render(e.Title))
+	return fmt.Sprintf("%s %-24s %s", mark, e.ID+" "+e.Name, faint.Render(e.Title))
 }
 
 // progress says how far the reader is, for each part.
@@ -127,7 +130,7 @@ func (c *commands) checkAll(ctx context.Context) (int, error) {
 				c.note(err.Error())
 			}
 		}
-		c.print(fmt.Sprintf("%s %s %-20s %s", mark, e.ID, e.Name, faint.Render(summary(result.Result))))
+		c.print(fmt.Sprintf("%s %-24s %s", mark, e.ID+" "+e.Name, faint.Render(summary(result.Result))))
 	}
 	switch {
 	case len(failures) > 0:

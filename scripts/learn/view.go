@@ -136,6 +136,9 @@ func chapter(e exercise.Exercise) string {
 	if e.Part0 {
 		return "Part 0"
 	}
+	if e.IsCapstone() {
+		return "capstone"
+	}
 	return "chapter " + e.Chapter
 }
 

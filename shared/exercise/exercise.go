@@ -35,15 +35,16 @@ const (
 // defaultLimit is how long a run may take if the exercise does not say otherwise.
 const defaultLimit = 30 * time.Second
 
-// Exercise is one folder NN-stage/exercises/<chapter><letter>-<name>/.
+// Exercise is one folder NN-stage/exercises/<chapter><letter>-<name>/, or NN-stage/exercises/capstone-<name>/.
 type Exercise struct {
-	// ID is the chapter and a letter, as in 09a.
+	// ID is the chapter and a letter, as in 09a, or the name of a capstone.
 	ID string
-	// Name is the rest of the folder's name, as in the-loop.
+	// Name is the rest of the folder's name, as in the-loop, or capstone.
 	Name  string
 	Title string
 	// Stage is the folder of the stage, as in 01-informers.
-	Stage   string
+	Stage string
+	// Chapter is empty for a capstone, which comes after all exercises.
 	Chapter string
 	// Dir is the absolute path of the folder.
 	Dir string
@@ -70,10 +71,11 @@ type manifest struct {
 // part0 is the order in which the steps of Part 0 build on each other.
 var part0 = []string{"11a", "11b", "11c", "14a", "12b", "13a", "16a", "16b", "17a", "15c", "17b", "17c"}
 
-var folder = regexp.MustCompile(`^((\d\d)[a-z])-([a-z0-9-]+)$`)
+// folder matches the name of an exercise's folder: one group has the name of a capstone, the others ID, chapter and name.
+var folder = regexp.MustCompile(`^(?:capstone-([a-z]+)|((\d\d)[a-z])-([a-z0-9-]+))$`)
 
 // List returns the exercises below root, the folder of the workbook, in the order in which a reader meets them: Part 0,
-// then the chapters.
+// then the chapters, then the capstones.
 func List(root string) ([]Exercise, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -92,7 +94,7 @@ func List(root string) ([]Exercise, error) {
 		exercises = append(exercises, e)
 	}
 	slices.SortFunc(exercises, func(a, b Exercise) int {
-		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.Chapter, b.Chapter), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.ID, b.ID))
 	})
 	for i := 1; i < len(exercises); i++ {
 		if exercises[i].ID == exercises[i-1].ID {
@@ -107,14 +109,20 @@ func place(e Exercise) int {
 	if i := slices.Index(part0, e.ID); i >= 0 {
 		return i
 	}
+	if e.IsCapstone() {
+		return len(part0) + 1
+	}
 	return len(part0)
 }
+
+// IsCapstone says whether the reader writes a whole operator, from a specification.
+func (e Exercise) IsCapstone() bool { return e.Chapter == "" }
 
 func read(file string) (Exercise, error) {
 	dir := filepath.Dir(file)
 	parts := folder.FindStringSubmatch(filepath.Base(dir))
 	if parts == nil {
-		return Exercise{}, fmt.Errorf("%s: the name of an exercise's folder is like 09a-the-loop", dir)
+		return Exercise{}, fmt.Errorf("%s: the name of an exercise's folder is like 09a-the-loop or capstone-mirror", dir)
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -125,10 +133,13 @@ func read(file string) (Exercise, error) {
 		return Exercise{}, fmt.Errorf("%s: %w", file, err)
 	}
 	e := Exercise{
-		ID: parts[1], Name: parts[3], Title: m.Title, Chapter: parts[2], Dir: dir,
+		ID: parts[1] + parts[2], Name: parts[4], Title: m.Title, Chapter: parts[3], Dir: dir,
 		Stage: filepath.Base(filepath.Dir(filepath.Dir(dir))),
-		Part0: slices.Contains(part0, parts[1]),
+		Part0: slices.Contains(part0, parts[2]),
 		Needs: m.Needs, OwnServer: m.OwnServer, Entry: m.Entry, Limit: defaultLimit,
+	}
+	if e.IsCapstone() {
+		e.Name = "capstone"
 	}
 	if m.Seconds > 0 {
 		e.Limit = time.Duration(m.Seconds) * time.Second

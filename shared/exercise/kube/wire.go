@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"k8s.io/client-go/kubernetes"
@@ -136,6 +137,19 @@ func (w *Wire) CutWatches() {
 	}
 }
 
+// SilenceWatches lets the open watches of a kind stay open, and bring nothing any more, as a connection does whose other end is
+// gone.
+func (w *Wire) SilenceWatches(kind func(Request) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range w.open {
+		if kind(s.request) {
+			w.b.Event("this watch is silent from now on: %s", s.request)
+			s.silent.Store(true)
+		}
+	}
+}
+
 // Release lets lists and watches begin again.
 func (w *Wire) Release() {
 	w.mu.Lock()
@@ -186,7 +200,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := t.next.RoundTrip(r)
 	if err == nil && request.Verb == "watch" && response.StatusCode == http.StatusOK {
-		response.Body = t.wire.stream(response.Body)
+		response.Body = t.wire.stream(request, response.Body)
 	}
 	return response, err
 }
@@ -206,13 +220,16 @@ func parse(r *http.Request) Request {
 // stream is the body of a watch.
 type stream struct {
 	io.ReadCloser
-	wire *Wire
-	once sync.Once
-	done chan struct{}
+	request Request
+	wire    *Wire
+	once    sync.Once
+	done    chan struct{}
+	// silent is set when the watch brings nothing any more.
+	silent atomic.Bool
 }
 
-func (w *Wire) stream(body io.ReadCloser) *stream {
-	s := &stream{ReadCloser: body, wire: w, done: make(chan struct{})}
+func (w *Wire) stream(request Request, body io.ReadCloser) *stream {
+	s := &stream{ReadCloser: body, request: request, wire: w, done: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[s] = true
@@ -224,9 +241,12 @@ func (s *stream) cut() {
 	s.ReadCloser.Close()
 }
 
-// Read returns the end of the stream after a cut, whatever the connection says.
+// Read returns the end of the stream after a cut, whatever the connection says. What a silent stream brings is lost.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
+	for err == nil && s.silent.Load() {
+		n, err = s.ReadCloser.Read(p)
+	}
 	select {
 	case <-s.done:
 		if n == 0 {

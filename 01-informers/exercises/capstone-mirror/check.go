@@ -1,0 +1,196 @@
+// Package mirror is the capstone of stage 1: a whole controller with client-go alone.
+package mirror
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// Entry is what the reader writes.
+type Entry func(ctx context.Context, client kubernetes.Interface, source types.NamespacedName, targets labels.Selector, verify <-chan time.Time) error
+
+// patience is also for requests that fail some times, with a pause after each.
+const patience = 20 * time.Second
+
+// Check plays users and faults, and looks at the Secrets.
+func Check(t *check.T, work check.Work[Entry]) {
+	ok := t.Behaviour("each selected namespace has a copy, and no other namespace has one", func(b *check.B) {
+		c := newCluster(b, work.Entry)
+		c.targets("a", "b")
+		c.namespace("other", nil)
+		c.label(c.source.Namespace, true)
+		c.createSource("one", nil)
+		c.run()
+		c.expect("one", "a", "b")
+		c.marks("a")
+		c.selective()
+	})
+	ok = ok && t.Behaviour("a change of the source arrives", func(b *check.B) {
+		c := started(b, work.Entry)
+		c.setSource("two")
+		c.expect("two", "a", "b")
+	})
+	if !ok {
+		return
+	}
+	follows(t, work.Entry)
+	others(t, work.Entry)
+	rests(t, work.Entry)
+	faults(t, work.Entry)
+}
+
+// started is a cluster with two copies, and a Run.
+func started(b *check.B, entry Entry) *cluster {
+	c := newCluster(b, entry)
+	c.targets("a", "b")
+	c.createSource("one", nil)
+	c.run()
+	c.expect("one", "a", "b")
+	return c
+}
+
+// follows checks what users may do.
+func follows(t *check.T, entry Entry) {
+	t.Behaviour("a new namespace gets a copy, and so does one that is selected later", func(b *check.B) {
+		c := started(b, entry)
+		c.namespace("later", nil)
+		c.targets("new")
+		c.label("later", true)
+		c.expect("one", "a", "b", "new", "later")
+	})
+	t.Behaviour("a namespace that is not selected any more loses its copy", func(b *check.B) {
+		c := started(b, entry)
+		c.label("b", false)
+		c.expect("one", "a")
+	})
+	t.Behaviour("without the source there is no copy, and a new source is copied", func(b *check.B) {
+		c := started(b, entry)
+		c.deleteSource()
+		c.expect("")
+		c.createSource("two", nil)
+		c.expect("two", "a", "b")
+	})
+	t.Behaviour("a copy that a user changes is corrected, and what is beside the data stays", func(b *check.B) {
+		c := started(b, entry)
+		c.change("a", func(secret *corev1.Secret) {
+			secret.Data = map[string][]byte{"word": []byte("changed"), "more": []byte("data")}
+			secret.Labels["team"], secret.Annotations["note"] = "red", "mine"
+		})
+		c.expect("one", "a", "b")
+		c.setSource("two")
+		c.expect("two", "a", "b")
+		if live := c.secret("a"); live.Labels["team"] != "red" || live.Annotations["note"] != "mine" {
+			b.Fatalf("the label and the annotation that the user has written to the copy are lost")
+		}
+	})
+	t.Behaviour("a copy that a user deletes is created again", func(b *check.B) {
+		c := started(b, entry)
+		c.remove("a")
+		c.expect("one", "a", "b")
+	})
+	t.Behaviour("a copy is replaced where its type has to change, or its data, which are immutable", func(b *check.B) {
+		c := started(b, entry)
+		c.deleteSource()
+		c.createSource("two", func(secret *corev1.Secret) { secret.Type, secret.Immutable = "example.com/word", new(true) })
+		c.expect("two", "a", "b")
+		if live := c.secret("a"); live.Type != "example.com/word" || live.Immutable == nil || !*live.Immutable {
+			b.Fatalf("the source is immutable, and of the type example.com/word; the copy is of the type %s, and its field immutable is %v",
+				live.Type, live.Immutable != nil && *live.Immutable)
+		}
+		c.deleteSource()
+		c.createSource("three", func(secret *corev1.Secret) { secret.Type, secret.Immutable = "example.com/word", new(true) })
+		c.expect("three", "a", "b")
+	})
+	t.Behaviour("a namespace that is being deleted holds up no other", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.targets("0-gone", "a", "b")
+		c.terminate("0-gone")
+		c.createSource("one", nil)
+		c.run()
+		c.expect("one", "a", "b")
+		c.setSource("two")
+		c.expect("two", "a", "b")
+	})
+}
+
+// others checks that what is not the mirror's is left alone.
+func others(t *check.T, entry Entry) {
+	t.Behaviour("a Secret of the name that is no copy is left alone, and the others get theirs", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.targets("a", "b", "c", "d")
+		before := map[string]string{
+			"b": c.foreign("b", nil, nil),
+			"c": c.foreign("c", map[string]string{copyLabel: "true"}, map[string]string{sourceAnnotation: "another/secret"}),
+			"d": c.foreign("d", nil, map[string]string{sourceAnnotation: c.source.String()}),
+		}
+		c.createSource("one", nil)
+		c.run()
+		c.expect("one", "a")
+		c.setSource("two")
+		c.expect("two", "a")
+		c.verifyAll()
+		c.label("c", false)
+		c.deleteSource()
+		c.expect("")
+		c.stop()
+		for name, version := range before {
+			c.untouched(name, version)
+		}
+	})
+	t.Behaviour("when such a Secret is deleted, the namespace gets its copy", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.targets("a", "b")
+		c.foreign("b", nil, nil)
+		c.createSource("one", nil)
+		c.run()
+		c.expect("one", "a")
+		c.remove("b")
+		c.verifyAll()
+		c.expect("one", "a", "b")
+	})
+	checkRaces(t, entry)
+}
+
+// checkRaces checks that a write is bound to what was read before it.
+func checkRaces(t *check.T, entry Entry) {
+	race := func(before string, writes func(kube.Request) bool, act func(c *cluster)) {
+		t.Behaviour("a Secret that takes the name just before a copy is "+before+" is left alone", func(b *check.B) {
+			c := newCluster(b, entry)
+			c.targets("a", "b")
+			c.createSource("one", nil)
+			taken := c.takesTheName("b", writes)
+			c.run()
+			act(c)
+			b.Eventually(patience, func() string {
+				if taken() == "" {
+					return "nothing was written in b"
+				}
+				return ""
+			})
+			c.setSource("three")
+			c.expect("three", "a")
+			c.stop()
+			c.untouched("b", taken())
+		})
+	}
+	race("created", kube.Writes, func(*cluster) {})
+	race("changed", onCopies, func(c *cluster) {
+		c.expect("one", "a", "b")
+		c.setSource("two")
+	})
+	race("deleted", onCopies, func(c *cluster) {
+		c.expect("one", "a", "b")
+		c.label("b", false)
+	})
+}
+
+// onCopies are writes to a copy that is there.
+func onCopies(r kube.Request) bool { return kube.Writes(r) && r.Verb != "create" }
