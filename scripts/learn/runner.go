@@ -94,10 +94,10 @@ func (r *runner) index(id string) (int, error) {
 func (r *runner) similar(typed string) []string {
 	plain := func(id string) string { return strings.TrimLeft(strings.ToLower(id), "0") }
 	var ids []string
+	if plain(typed) == "" {
+		return nil
+	}
 	for _, e := range r.exercises {
-		if plain(typed) == "" {
-			break
-		}
 		if slices.Contains([]string{plain(e.ID), plain(e.Chapter), plain(e.Name), plain(filepath.Base(e.Dir))}, plain(typed)) {
 			ids = append(ids, e.ID)
 		}
