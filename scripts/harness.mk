@@ -3,6 +3,8 @@
 
 # With CDPATH set, cd goes to another folder than the one that is named.
 unexport CDPATH
+# A hook of git has these set, and git would look there in whatever folder it is called: also a test that makes a repository.
+unexport GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 # Programs of the harness run here, whatever is built otherwise.
 unexport GOOS GOARCH
 # Images hold static programs, which are built without cgo. All else is built like them: Go compiles a package once for
