@@ -43,7 +43,8 @@ func TestTheRepositoryOfAHookDoesNotCount(t *testing.T) {
 	if output, err := run(t, dir, nil, "git", "init", "--quiet"); err != nil {
 		t.Fatalf("git init: %v: %s", err, output)
 	}
-	hook := []string{"GIT_CEILING_DIRECTORIES=", "GIT_DIR=" + filepath.Join(dir, ".git"), "GIT_INDEX_FILE=" + filepath.Join(dir, ".git", "index.lock")}
+	git := filepath.Join(dir, ".git")
+	hook := []string{"GIT_CEILING_DIRECTORIES=", "GIT_DIR=" + git, "GIT_INDEX_FILE=" + filepath.Join(git, "index.lock")}
 	if output, err := run(t, filepath.Join(dir, "folder"), hook, "../scripts/files.sh"); err != nil || output != "file\n" {
 		t.Errorf("files.sh: %v: got %q, want the file that is not ignored", err, output)
 	}
