@@ -2,6 +2,8 @@
 # lib.sh: what .ci/run does its steps with.
 export CI=true GINKGO_NO_COLOR=true
 unset CLUSTER KUBECONFIG DOCS_CLUSTER_NAME
+# A hook of git has them set.
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 # The clusters of a user of this machine stay as they are.
 export CLUSTER_NAME=ci-$$-$(date +%s)
 

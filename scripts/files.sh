@@ -2,6 +2,8 @@
 # files.sh [PATTERN…]: the files of this folder that git tracks, and those that it would if you added them. It fails
 # where git cannot tell, with git's reason: a check that finds no file to look at must not be content.
 set -eu
+# A hook of git has them set, for another folder than this may be.
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 # What go mod vendor has copied is other people's, and not checked here.
 list() {
   [ $# -gt 0 ] || set -- .

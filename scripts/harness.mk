@@ -3,6 +3,8 @@
 
 # With CDPATH set, cd goes to another folder than the one that is named.
 unexport CDPATH
+# A hook of git has these set, and git would look there in whatever folder it is called: also a test that makes a repository.
+unexport GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 # Programs of the harness run here, whatever is built otherwise.
 unexport GOOS GOARCH
 # Images hold static programs, which are built without cgo. All else is built like them: Go compiles a package once for
@@ -49,8 +51,15 @@ node-image: need-go ## have the node image of kind: pulled if it can be, else bu
 
 endif
 
-.PHONY: need-go
+# A stage's targets that use the harness need this too.
+.PHONY: need-go need-harness
+need-harness: need-go
 need-go:
 	@command -v go >/dev/null 2>&1 || { echo 'go is missing: install Go 1.26 or later from https://go.dev/dl and put it on your PATH' >&2; exit 1; }
 	@case "$$(go env GOWORK GOFLAGS | tr '\n' ' ')" in /*-mod=mod*|/*-mod=vendor*|/*-modfile=*) \
 		echo "GOFLAGS is $$(go env GOFLAGS), and a workspace takes neither -mod nor -modfile: unset GOFLAGS, or, if you set it by go env -w, go env -u GOFLAGS" >&2; exit 1;; esac
+# What was once set by go env -w is in force in each folder.
+	@test "$$(go env GO111MODULE)" != off || { \
+		echo 'GO111MODULE is off, and all of this is in modules: unset it, or, if you set it by go env -w, go env -u GO111MODULE' >&2; exit 1; }
+	@test "$$(go env GOOS GOARCH)" = "$$(go env GOHOSTOS GOHOSTARCH)" || { \
+		echo "go builds for $$(go env GOOS)/$$(go env GOARCH), which this machine does not run: go env -u GOOS GOARCH" >&2; exit 1; }

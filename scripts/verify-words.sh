@@ -8,4 +8,5 @@ files=$(scripts/files.sh '*.go' '*.yaml' '*.yml' '*.sh' '*.md' '*.mk' '*Makefile
   grep -v '^scripts/tools/words/')
 # Not into TMPDIR, where a program may not be run.
 GOWORK=off go -C scripts/tools build -buildvcs=false -o "$PWD/bin/words" ./words
-printf '%s\n' "$files" | tr '\n' '\0' | xargs -0 bin/words
+# xargs would call it several times, and each time it would miss what the others have read.
+printf '%s\n' "$files" | bin/words

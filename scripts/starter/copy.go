@@ -46,7 +46,7 @@ func plan(ctx context.Context, repo string, s *stage) ([]origin, error) {
 			}
 		}
 	}
-	for _, file := range []string{".gitignore", ".golangci.yml", "LICENSE"} {
+	for _, file := range []string{".gitattributes", ".gitignore", ".golangci.yml", "LICENSE"} {
 		out = append(out, origin{file, file, file})
 	}
 	return out, nil

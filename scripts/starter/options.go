@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/module"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 )
 
 const usage = `make starter copies a stage out as a project of your own:
@@ -166,10 +167,20 @@ func (o *options) checkKind() error {
 		return fmt.Errorf("KIND=%s is too long: names are made of it, so it has at most %d characters", o.Kind, maxKind)
 	case plural(strings.ToLower(o.Kind)) == strings.ToLower(o.Kind):
 		return fmt.Errorf("KIND=%s is its own plural: names of one and of several would be the same; choose another", o.Kind)
+	case !isYAMLString(o.Kind):
+		return fmt.Errorf("KIND=%s: in YAML the word is no string, and no manifest could say kind: %s; choose another", o.Kind, o.Kind)
 	case strings.HasSuffix(o.Kind, "List"):
 		return fmt.Errorf("KIND=%s ends in List: that is how Kubernetes names a list of a kind", o.Kind)
 	}
 	return nil
+}
+
+// isYAMLString tells Teapot from On, Off, Null and the other words that YAML has for values.
+func isYAMLString(word string) bool {
+	var value any
+	err := yaml.Unmarshal([]byte(word), &value)
+	_, isString := value.(string)
+	return err == nil && isString
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)

@@ -43,6 +43,8 @@ func TestOptions(t *testing.T) {
 		{"kind in capitals", func(o *options) { o.Kind = "TEAPOT" }, "not in CamelCase"},
 		{"kind of another alphabet", func(o *options) { o.Kind = "Käse" }, "not in CamelCase"},
 		{"kind too long", func(o *options) { o.Kind = "T" + strings.Repeat("e", 40) }, "too long"},
+		{"kind that YAML takes for a boolean", func(o *options) { o.Kind = "Off" }, "in YAML the word is no string"},
+		{"kind that YAML takes for nothing", func(o *options) { o.Kind = "Null" }, "in YAML the word is no string"},
 		{"kind like a list", func(o *options) { o.Kind = "TeaList" }, "ends in List"},
 		{"kind that is its own plural", func(o *options) { o.Kind = "Series" }, "its own plural"},
 		{"module without a domain", func(o *options) { o.Module = "my-op" }, "not a module path"},

@@ -99,7 +99,7 @@ func TestStarter(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{
-		".github/workflows/ci.yml", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "PROJECT", "README.md",
+		".gitattributes", ".github/workflows/ci.yml", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "PROJECT", "README.md",
 		"api/v1alpha1/teapotsetup_types.go", "config/samples/teapot.yaml", "go.mod",
 		"hack/harness/scripts/harness.mk", "hack/harness/shared/config/harness.env", "hack/harness/shared/go.mod",
 		"internal/broker/entrypoint.sh.tmpl", "internal/controller/broker.go", "test/e2e/go.mod", "test/standin/cmd/flux/main.go",

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,8 @@ type run struct {
 	reader client.WithWatch
 	key    client.ObjectKey
 	ctx    *endless
+	// created is set when Run has the whole response about its Goop: after that its context may end.
+	created atomic.Bool
 	// other is the UID of a Goop that is not the one of Run.
 	other types.UID
 
@@ -48,7 +51,9 @@ func newRun(b *check.B, entry Entry) *run {
 	var err error
 	r.client, err = client.New(kube.Config(b), client.Options{Scheme: scheme})
 	r.must("making a client", err)
-	r.reader, err = client.NewWithWatch(r.wire.Config(), client.Options{Scheme: scheme})
+	config := r.wire.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return creations{next, &r.created} })
+	r.reader, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	r.must("making a client", err)
 	b.Cleanup(func() { r.ctx.end(context.Canceled) })
 	return r
@@ -76,13 +81,10 @@ func (r *run) call() {
 func (r *run) start() {
 	r.call()
 	r.b.Eventually(patience, func() string {
-		switch _, err := r.get(); {
-		case apierrors.IsNotFound(err):
+		switch {
+		case !r.created.Load():
 			return "Run has created no Goop"
-		case err != nil:
-			return err.Error()
-		}
-		if r.wire.OpenWatches() == 0 {
+		case r.wire.OpenWatches() == 0:
 			return "Run does not watch"
 		}
 		return ""
@@ -139,19 +141,17 @@ func (r *run) cancel(err error) {
 }
 
 // cancelAtWatch calls Run, and ends its context while its watch begins. If it begins before there is a Goop, the context ends as soon as
-// there is one.
+// Run has the response about the Goop.
 func (r *run) cancelAtWatch(err error) {
 	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
-		if request.Verb == "watch" {
-			if _, missing := r.get(); missing == nil {
-				r.cancel(err)
-			}
+		if request.Verb == "watch" && r.created.Load() {
+			r.cancel(err)
 		}
 		return nil, nil
 	})
 	r.call()
 	r.b.Eventually(patience, func() string {
-		if _, missing := r.get(); r.hasReturned() || (missing == nil && r.wire.OpenWatches() > 0) {
+		if r.hasReturned() || (r.created.Load() && r.wire.OpenWatches() > 0) {
 			return ""
 		}
 		return "Run has not returned, and does not watch"

@@ -47,6 +47,21 @@ func TestLinksOfFilesOfAnyName(t *testing.T) {
 	}
 }
 
+// GNU's xargs calls a program once for each 128 KiB of names, that of busybox more often.
+func TestWordsAreCheckedAtOnceWhateverXargsTakes(t *testing.T) {
+	dir, bin := t.TempDir(), t.TempDir()
+	copyTo(t, dir, "scripts")
+	err := os.WriteFile(filepath.Join(bin, "xargs"), []byte("#!/bin/sh\nPATH=${PATH#*:}\nexec xargs -n 1 \"$@\"\n"), 0o700)
+	if output, gitErr := run(t, dir, nil, "git", "init", "--quiet"); errors.Join(err, gitErr) != nil {
+		t.Fatal(err, gitErr, output)
+	}
+	one, _ := run(t, dir, nil, "scripts/verify-words.sh")
+	many, _ := run(t, dir, []string{"PATH=" + bin + ":" + os.Getenv("PATH")}, "scripts/verify-words.sh")
+	if one != many {
+		t.Errorf("got\n%s\nwith a short list of arguments, want\n%s", many, one)
+	}
+}
+
 // A vulnerability is none the less one if its report has the words of a network that is down.
 func TestVulnFailsOnAVulnerability(t *testing.T) {
 	dir := t.TempDir()

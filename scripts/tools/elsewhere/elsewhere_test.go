@@ -80,3 +80,22 @@ func TestMakeSaysThatAWorkspaceTakesNoMod(t *testing.T) {
 		}
 	}
 }
+
+// Posts of the years before modules advise GO111MODULE=off, and others to cross-compile by go env -w: what go then says, "no
+// such tool" or, once all is compiled, "exec format error", names neither.
+func TestMakeSaysWhichSettingOfGoIsInTheWay(t *testing.T) {
+	dir := t.TempDir()
+	copyTo(t, dir, "Makefile", "scripts/harness.mk")
+	goenv := filepath.Join(dir, "goenv")
+	for setting, advice := range map[string]string{
+		"": "", "GO111MODULE=auto": "", "GO111MODULE=off": "go env -u GO111MODULE", "GOOS=plan9": "go env -u GOOS", "GOARCH=s390x": "go env -u GOOS",
+	} {
+		if err := os.WriteFile(goenv, []byte(setting+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		output, err := run(t, dir, []string{"GOENV=" + goenv, "GOFLAGS=", "GOOS=", "GOARCH="}, "make", "need-go")
+		if (err == nil) != (advice == "") || !strings.Contains(output, advice) {
+			t.Errorf("%s: got %v: %s, want %q", setting, err, output, advice)
+		}
+	}
+}

@@ -1,12 +1,13 @@
-// Command words reads the files named on its command line and reports words that the Kubernetes documentation does not
-// use for what is meant. Its two tables are words.txt, what to say instead, and allowed.txt, where a word stays and why.
-// It fails for an entry of allowed.txt that nothing needs any more.
+// Command words reads the files that its standard input names, one a line, and reports words that the Kubernetes
+// documentation does not use for what is meant. Its two tables are words.txt, what to say instead, and allowed.txt, where a
+// word stays and why. It fails for an entry of allowed.txt that nothing needs any more.
 package main
 
 import (
 	"bufio"
 	_ "embed"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,7 +27,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "words:", err)
 		os.Exit(2)
 	}
-	found, err := t.check(os.DirFS("."), os.Args[1:])
+	names, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "words:", err)
+		os.Exit(2)
+	}
+	found, err := t.check(os.DirFS("."), strings.FieldsFunc(string(names), func(r rune) bool { return r == '\n' }))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "words:", err)
 		os.Exit(2)
