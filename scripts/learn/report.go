@@ -48,7 +48,11 @@ func report(e exercise.Exercise, r exercise.Result) []string {
 	p.blockUnder("What is probably wrong:", r.Diagnosis)
 	p.blockUnder("The race detector reports:", r.Race)
 	p.blockUnder("Your code printed:", lastLines(withoutStack(r), outputLines))
-	p.lines = append(p.lines, "", faint.Render(fmt.Sprintf("again: make learn run %s    hint: make learn hint %s    (%s)", e.ID, e.ID, seconds(r.Took))))
+	again := "again: make learn run " + e.ID
+	if !e.IsCapstone() { // which has no hints
+		again += "    hint: make learn hint " + e.ID
+	}
+	p.lines = append(p.lines, "", faint.Render(fmt.Sprintf("%s    (%s)", again, seconds(r.Took))))
 	return p.lines
 }
 

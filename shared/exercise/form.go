@@ -39,9 +39,9 @@ func faultsOfForm(e Exercise) []string {
 	if e.Title == "" {
 		fault("exercise.json has no title")
 	}
-	longest, hintsWanted := longestTask, hintsExpected
+	longest, hintsWanted, fewest := longestTask, hintsExpected, fewestMutants
 	if e.IsCapstone() {
-		longest, hintsWanted = longestSpecification, 0
+		longest, hintsWanted, fewest = longestSpecification, 0, 3
 	}
 	if task, err := e.Task(); err != nil {
 		fault("%v", err)
@@ -64,8 +64,8 @@ func faultsOfForm(e Exercise) []string {
 	mutants, err := e.Mutants()
 	if err != nil {
 		fault("%v", err)
-	} else if len(mutants) < fewestMutants || len(mutants) > mostMutants {
-		fault("%d mutants, and not %d to %d", len(mutants), fewestMutants, mostMutants)
+	} else if len(mutants) < fewest || len(mutants) > mostMutants {
+		fault("%d mutants, and not %d to %d", len(mutants), fewest, mostMutants)
 	}
 	golden, err := e.Golden()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // Entry is what the reader writes.
 type Entry func(ctx context.Context, client kubernetes.Interface, source types.NamespacedName, targets labels.Selector, verify <-chan time.Time) error
 
-// patience is also for requests that fail some times, with a pause after each.
+// patience is also for requests that fail some times, with a pause after each that is twice as long as the last.
 const patience = 20 * time.Second
 
 // Check plays users and faults, and looks at the Secrets.
@@ -31,7 +31,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.run()
 		c.expect("one", "a", "b")
 		c.marks("a")
-		c.selective()
+		c.stop()
 	})
 	ok = ok && t.Behaviour("a change of the source arrives", func(b *check.B) {
 		c := started(b, work.Entry)
@@ -98,16 +98,25 @@ func follows(t *check.T, entry Entry) {
 	})
 	t.Behaviour("a copy is replaced where its type has to change, or its data, which are immutable", func(b *check.B) {
 		c := started(b, entry)
-		c.deleteSource()
-		c.createSource("two", func(secret *corev1.Secret) { secret.Type, secret.Immutable = "example.com/word", new(true) })
-		c.expect("two", "a", "b")
-		if live := c.secret("a"); live.Type != "example.com/word" || live.Immutable == nil || !*live.Immutable {
-			b.Fatalf("the source is immutable, and of the type example.com/word; the copy is of the type %s, and its field immutable is %v",
-				live.Type, live.Immutable != nil && *live.Immutable)
+		// While it runs, it could see that the source is gone for a moment, and would only have to create copies.
+		anew := func(word string) {
+			c.stop()
+			c.deleteSource()
+			c.createSource(word, func(secret *corev1.Secret) { secret.Type, secret.Immutable = "example.com/word", new(true) })
+			c.run()
+			c.expect(word, "a", "b")
+			c.expectKind("a", "example.com/word", true)
 		}
-		c.deleteSource()
-		c.createSource("three", func(secret *corev1.Secret) { secret.Type, secret.Immutable = "example.com/word", new(true) })
-		c.expect("three", "a", "b")
+		anew("two")
+		anew("three")
+	})
+	t.Behaviour("a copy is immutable if the source is, and only then", func(b *check.B) {
+		c := started(b, entry)
+		c.change("a", func(secret *corev1.Secret) { secret.Immutable = new(true) })
+		c.expectKind("a", corev1.SecretTypeOpaque, false)
+		c.update(c.source.Namespace, func(secret *corev1.Secret) { secret.Immutable = new(true) })
+		c.expectKind("a", corev1.SecretTypeOpaque, true)
+		c.expect("one", "a", "b")
 	})
 	t.Behaviour("a namespace that is being deleted holds up no other", func(b *check.B) {
 		c := newCluster(b, entry)
@@ -129,7 +138,7 @@ func others(t *check.T, entry Entry) {
 		before := map[string]string{
 			"b": c.foreign("b", nil, nil),
 			"c": c.foreign("c", map[string]string{copyLabel: "true"}, map[string]string{sourceAnnotation: "another/secret"}),
-			"d": c.foreign("d", nil, map[string]string{sourceAnnotation: c.source.String()}),
+			"d": c.foreign("d", map[string]string{copyLabel: "false"}, map[string]string{sourceAnnotation: c.source.String()}),
 		}
 		c.createSource("one", nil)
 		c.run()
@@ -161,12 +170,12 @@ func others(t *check.T, entry Entry) {
 
 // checkRaces checks that a write is bound to what was read before it.
 func checkRaces(t *check.T, entry Entry) {
-	race := func(before string, writes func(kube.Request) bool, act func(c *cluster)) {
-		t.Behaviour("a Secret that takes the name just before a copy is "+before+" is left alone", func(b *check.B) {
+	race := func(name string, writes func(kube.Request) bool, take func(c *cluster) string, act func(c *cluster)) {
+		t.Behaviour(name, func(b *check.B) {
 			c := newCluster(b, entry)
 			c.targets("a", "b")
 			c.createSource("one", nil)
-			taken := c.takesTheName("b", writes)
+			taken := c.justBefore("b", writes, take)
 			c.run()
 			act(c)
 			b.Eventually(patience, func() string {
@@ -181,15 +190,17 @@ func checkRaces(t *check.T, entry Entry) {
 			c.untouched("b", taken())
 		})
 	}
-	race("created", kube.Writes, func(*cluster) {})
-	race("changed", onCopies, func(c *cluster) {
+	race("a Secret that takes the name just before a copy is created is left alone", kube.Writes, takesTheName, func(*cluster) {})
+	race("a Secret that takes the name just before a copy is changed is left alone", onCopies, takesTheName, func(c *cluster) {
 		c.expect("one", "a", "b")
 		c.setSource("two")
 	})
-	race("deleted", onCopies, func(c *cluster) {
+	deselect := func(c *cluster) {
 		c.expect("one", "a", "b")
 		c.label("b", false)
-	})
+	}
+	race("a Secret that takes the name just before a copy is deleted is left alone", onCopies, takesTheName, deselect)
+	race("a copy that loses its label just before it is deleted is left alone", onCopies, losesItsLabel, deselect)
 }
 
 // onCopies are writes to a copy that is there.

@@ -38,8 +38,9 @@ type cluster struct {
 	source types.NamespacedName
 	// namespaces have a short name for the reader.
 	namespaces map[string]string
-	// process is set if it may crash.
+	// process is set if it may crash, and crash says where it does.
 	process *kube.Process
+	crash   string
 
 	verify  chan time.Time
 	cancel  context.CancelFunc
@@ -96,6 +97,7 @@ func (c *cluster) stop() {
 	if c.err != nil {
 		c.b.Fatalf("the context has ended, and Run returned an error: %v", c.err)
 	}
+	c.selective()
 }
 
 func (c *cluster) ends() {
@@ -106,16 +108,11 @@ func (c *cluster) ends() {
 	}
 }
 
-func (c *cluster) restart() {
-	c.stop()
-	c.run()
-}
-
 // running fails if the reader's function has returned by itself.
 func (c *cluster) running() {
 	select {
 	case <-c.stopped:
-		c.b.Fatalf("the context has not ended, and Run has returned (error: %t)", c.err != nil)
+		c.b.Fatalf("%sthe context has not ended, and Run has returned, with the error: %v", c.crash, c.err)
 	default:
 	}
 }
@@ -138,25 +135,22 @@ func (c *cluster) verifyAll() {
 func (c *cluster) watching() {
 	c.b.Eventually(patience, func() string {
 		if n := c.wire.OpenWatches(); n < 2 {
-			return fmt.Sprintf("%d watches are open", n)
+			return fmt.Sprintf("%d watches are open, and the source, the namespaces and the copies have to be watched", n)
 		}
 		return ""
 	})
 }
 
-// takesTheName lets another Secret take the name just before the first write of a kind in a namespace. The result returns the
-// resourceVersion of that Secret, once it is there.
-func (c *cluster) takesTheName(name string, kind func(kube.Request) bool) func() string {
+// justBefore lets a user act just before the first write of a kind in a namespace. The result returns the resourceVersion of what is no
+// copy then, once it is there.
+func (c *cluster) justBefore(name string, kind func(kube.Request) bool, act func(c *cluster) string) func() string {
 	var mu sync.Mutex
 	version := ""
 	c.wire.Before(func(r kube.Request, _ *http.Request) (*http.Response, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if version == "" && r.Resource == "secrets" && r.Namespace == c.namespaces[name] && kind(r) {
-			c.b.Event("  just before that, a user gives the name to another Secret")
-			if err := c.secrets(name).Delete(c.b.Context(), secretName, metav1.DeleteOptions{}); err == nil || apierrors.IsNotFound(err) {
-				version = c.foreign(name, nil, nil)
-			}
+			version = act(c)
 		}
 		return nil, nil
 	})
@@ -165,6 +159,26 @@ func (c *cluster) takesTheName(name string, kind func(kube.Request) bool) func()
 		defer mu.Unlock()
 		return version
 	}
+}
+
+// takesTheName lets another Secret have the name in b.
+func takesTheName(c *cluster) string {
+	c.b.Event("  just before that, a user gives the name to another Secret")
+	if err := c.secrets("b").Delete(c.b.Context(), secretName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return ""
+	}
+	return c.foreign("b", nil, nil)
+}
+
+// losesItsLabel makes the copy in b one that is none.
+func losesItsLabel(c *cluster) string {
+	c.b.Event("  just before that, a user takes the label off the copy")
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, copyLabel)
+	secret, err := c.secrets("b").Patch(c.b.Context(), secretName, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return ""
+	}
+	return secret.ResourceVersion
 }
 
 // expect waits until these namespaces have a copy with the word, and no other of them has one.
@@ -185,7 +199,7 @@ func (c *cluster) expect(word string, names ...string) {
 		if maps.Equal(found, want) {
 			return ""
 		}
-		return fmt.Sprintf("the copies should be %s, and are %s", list(want), list(found))
+		return fmt.Sprintf("%sthe copies should be %s, and are %s", c.crash, list(want), list(found))
 	})
 	c.b.Event("the copies are right: %q in %v", word, names)
 }

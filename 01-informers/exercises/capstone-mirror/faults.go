@@ -1,6 +1,8 @@
 package mirror
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"example.com/workbook/shared/exercise/check"
@@ -65,6 +67,9 @@ func rests(t *check.T, entry Entry) {
 		c.story()
 		c.targets("later")
 		c.expect("two", "a", "later")
+		// What the slower one was still about to send has ended when it has taken these.
+		c.verifyAll()
+		second.verifyAll()
 		before := c.writesIn("a", "b") + second.writesIn("a", "b")
 		c.verifyAll()
 		second.verifyAll()
@@ -91,13 +96,29 @@ func faults(t *check.T, entry Entry) {
 			c := newCluster(b, entry)
 			c.targets("a", "b")
 			c.createSource("one", nil)
-			c.wire.Fail(6, kind.is)
+			c.wire.Fail(3, kind.is)
 			c.run()
 			c.expect("one", "a", "b")
 			c.setSource("two")
 			c.expect("two", "a", "b")
 		})
 	}
+	t.Behaviour("while reads fail, no copy is deleted", func(b *check.B) {
+		c := started(b, entry)
+		c.stop()
+		before := c.writesIn("a", "b")
+		c.wire.Fail(3, func(r kube.Request) bool { return !kube.Writes(r) })
+		c.run()
+		c.targets("later")
+		c.expect("one", "a", "b", "later")
+		c.wire.Fail(1, func(r kube.Request) bool { return r.Verb == "get" })
+		c.targets("last")
+		c.expect("one", "a", "b", "later", "last")
+		c.stop()
+		if n := c.writesIn("a", "b") - before; n > 0 {
+			b.Fatalf("some reads have failed, and %d writes were sent to two namespaces where nothing had changed", n)
+		}
+	})
 	t.Behaviour("watches that end are begun again", func(b *check.B) {
 		c := started(b, entry)
 		c.wire.CutWatches()
@@ -135,14 +156,25 @@ func faults(t *check.T, entry Entry) {
 		c.targets("new")
 		c.verifyAll()
 		c.expect("one", "a", "new")
-		c.change("a", func(secret *corev1.Secret) { secret.Data = map[string][]byte{"word": []byte("changed")} })
-		c.expect("one", "a", "new")
+		for _, name := range []string{"a", "new"} {
+			c.change(name, func(secret *corev1.Secret) { secret.Data = map[string][]byte{"word": []byte("changed")} })
+			c.expect("one", "a", "new")
+		}
+	})
+	t.Behaviour("nor is the source that was cached before", func(b *check.B) {
+		c := started(b, entry)
+		c.watching()
+		c.wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "secrets" })
+		c.setSource("two")
+		c.verifyAll()
+		c.expect("two", "a", "b")
+		c.targets("new")
+		c.expect("two", "a", "b", "new")
 	})
 	t.Behaviour("at whichever write it crashes, the next process comes to the same", func(b *check.B) {
 		n := crashes(b, entry, 0, false)
 		for number := 1; number <= n; number++ {
 			for _, after := range []bool{false, true} {
-				b.Event("the story anew: a crash at write %d of %d, after it took effect: %t", number, n, after)
 				crashes(b, entry, number, after)
 			}
 		}
@@ -156,6 +188,8 @@ func crashes(b *check.B, entry Entry, number int, after bool) int {
 	c.wire.Before(c.process.Before)
 	if number > 0 {
 		c.process.CrashAt(number, after)
+		c.crash = fmt.Sprintf("after a crash at write %d, %s: ", number, map[bool]string{false: "before it took effect", true: "which took effect"}[after])
+		b.Event("the story anew: %s", c.crash)
 	}
 	c.targets("a", "b")
 	c.createSource("one", nil)

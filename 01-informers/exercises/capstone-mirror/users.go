@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -136,11 +137,27 @@ func (c *cluster) marks(name string) {
 	}
 }
 
+// expectKind waits until the copy has a type, and is immutable or not.
+func (c *cluster) expectKind(name string, kind corev1.SecretType, immutable bool) {
+	c.b.Eventually(patience, func() string {
+		c.running()
+		live := c.secret(name)
+		if live == nil {
+			return "the copy in " + name + " is gone"
+		}
+		if is := live.Immutable != nil && *live.Immutable; live.Type != kind || is != immutable {
+			return fmt.Sprintf("the copy in %s should be of the type %s, and immutable: %t; it is of the type %s, and immutable: %t",
+				name, kind, immutable, live.Type, is)
+		}
+		return ""
+	})
+}
+
 // selective asserts that no list and no watch was for all Secrets, of the cluster or of a namespace.
 func (c *cluster) selective() {
 	for _, r := range c.wire.Requests("list", "watch") {
 		if r.Resource == "secrets" && r.Query.Get("labelSelector") == "" && r.Query.Get("fieldSelector") == "" {
-			c.b.Fatalf("a %s was for all Secrets that there are", r.Verb)
+			c.b.Fatalf("a %s of Secrets had neither a label selector nor a field selector", r.Verb)
 		}
 	}
 }
