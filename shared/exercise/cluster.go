@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,8 +111,10 @@ func (s *Servers) stopClusters() error {
 func (s *Servers) make(ctx context.Context, target, kind string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", s.root, target)
 	cmd.Env = append(os.Environ(), "CLUSTER="+kind, "MAKEFLAGS=", "MFLAGS=", "MAKELEVEL=")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
+	// To make alone it would be of no use: make leaves it to the terminal to interrupt its children, too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = time.Minute
 	output, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
