@@ -133,7 +133,11 @@ func (s *server) deleteNamespaces(ctx context.Context, run string) error {
 	}
 	var errs []error
 	for _, namespace := range list.Items {
-		errs = append(errs, ignoreNotFound(s.metadata.Resource(namespaces).Delete(ctx, namespace.Name, metav1.DeleteOptions{})))
+		// Then the pods at once: where a check has deleted their node, nothing would end them but the pod garbage collector, after
+		// more than a minute.
+		errs = append(errs,
+			ignoreNotFound(s.metadata.Resource(namespaces).Delete(ctx, namespace.Name, metav1.DeleteOptions{})),
+			ignoreNotFound(s.metadata.Resource(pods).Namespace(namespace.Name).DeleteCollection(ctx, now, metav1.ListOptions{})))
 	}
 	return errors.Join(errs...)
 }
