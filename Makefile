@@ -57,7 +57,7 @@ measured = go -C $(1) test -p 1 -count=1 -v -timeout 30m -run '$(2)' $(3)
 
 .PHONY: measure
 measure: need-go ## the tests that measure, with their limits: one after the other, on a machine that does nothing else
-	@assets=$${KUBEBUILDER_ASSETS:-$$(go -C shared run ./cmd/harness assets)} && \
+	@assets=$$(go -C shared run ./cmd/harness assets) && \
 	export KUBEBUILDER_ASSETS="$$assets" MEASURE=1 && failed= && \
 	{ $(call measured,01-informers,^TestItKeepsUp$$|^TestPage$$/^KeepsUp$$,./internal/glass) || failed=yes; } && \
 	{ $(call measured,04-goop,^TestReconciliationOverFiveThousandNodes$$,./internal/controller) || failed=yes; } && \

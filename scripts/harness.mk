@@ -62,4 +62,4 @@ need-go:
 	@test "$$(go env GO111MODULE)" != off || { \
 		echo 'GO111MODULE is off, and all of this is in modules: unset it, or, if you set it by go env -w, go env -u GO111MODULE' >&2; exit 1; }
 	@test "$$(go env GOOS GOARCH)" = "$$(go env GOHOSTOS GOHOSTARCH)" || { \
-		echo "go builds for $$(go env GOOS)/$$(go env GOARCH), which this machine does not run: go env -u GOOS GOARCH" >&2; exit 1; }
+		echo "go builds for $$(go env GOOS)/$$(go env GOARCH), which is not this machine: go env -u GOOS GOARCH" >&2; exit 1; }

@@ -46,11 +46,8 @@ new() {
       ;;
   esac
   if [ -f "$dir/PROJECT" ]; then
-    # A project of an earlier try is kept, without what its builds have left.
-    aside=$dir-$(date +%Y%m%d-%H%M%S)
-    rm -rf "$dir/bin"
-    mv "$dir" "$aside"
-    echo "==> the project that was there is in $aside now" >&2
+    echo "$dir has a project: go on with it, or, to begin anew, rename the folder or delete it" >&2
+    exit 1
   elif [ -e "$dir" ] && [ -n "$(ls -A "$dir")" ]; then
     echo "$dir is not empty, and no project: name another folder, or delete it" >&2
     exit 1

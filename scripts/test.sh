@@ -20,8 +20,8 @@ run() {
   "$@" || failed="$failed $name"
 }
 
-# One set of binaries for all; made or downloaded if this machine has none.
-KUBEBUILDER_ASSETS=${KUBEBUILDER_ASSETS:-$(go -C shared run ./cmd/harness assets)}
+# One set of binaries for all, those of KUBEBUILDER_ASSETS if it has them; else made or downloaded if this machine has none.
+KUBEBUILDER_ASSETS=$(go -C shared run ./cmd/harness assets)
 export KUBEBUILDER_ASSETS
 # Those of an embedded cluster, which the harness tests. A test that had to build them would exceed its time.
 go -C shared run ./cmd/harness binaries kube-controller-manager kube-scheduler kwok >/dev/null || failed=' programs-of-an-embedded-cluster'

@@ -182,10 +182,11 @@ func needsContainers(chapter Chapter) bool {
 	return slices.ContainsFunc(chapter.Commands, func(command Command) bool { return command.Options.Kind })
 }
 
-// copyRepository makes the copy that a chapter works in as the repository is: the last chapter may have changed it.
+// copyRepository makes the copy that a chapter works in as the repository is: the last chapter may have changed it, and have made
+// a project beside it.
 func copyRepository(ctx context.Context, t *testing.T, root, dest string) {
 	t.Helper()
-	if err := os.RemoveAll(dest); err != nil {
+	if err := os.RemoveAll(filepath.Dir(dest)); err != nil {
 		t.Fatal(err)
 	}
 	run(ctx, t, root, "scripts/copy-tree.sh", ".", dest)

@@ -20,8 +20,8 @@ make learn adopt ID       replaces your files by the solution; they are copied f
 make learn check-all      checks all exercises that you have begun
 make learn progress       how far you are
 
-You edit only NN-stage/exercises/work/ID-name/, which git ignores. The progress and the copies of replaced files lie in
-.learn/ at the top of the repository.
+You edit only NN-stage/exercises/work/ID-name/, which git ignores, and for Part 0 your project, ../my-lolcow. The progress and the
+copies of replaced files lie in .learn/ at the top of the repository.
 Exit codes of run, check-all and make learn without a terminal, where it checks its exercise once: 0 done, 1 not yet,
 2 cannot run. make turns each failure into a 2; scripts/learn.sh run 09a keeps them.
 `

@@ -62,3 +62,18 @@ func TestScreenWaitsForTheProject(t *testing.T) {
 	must(t, files{"exercise.go": []byte(solutionText)}.write(r.workDir(e)))
 	d.until("✓ 11a is done")
 }
+
+func TestALaterStepProvesThoseBeforeIt(t *testing.T) {
+	t.Parallel()
+	before, _ := withPart0(t)
+	must(t, files{
+		"02-lolcow/exercises/11b-first-child/exercise.json": []byte(`{"title": "The first dependent"}`),
+		"02-lolcow/exercises/11b-first-child/README.md":     []byte("# 11b\n"),
+		"../my-lolcow/exercise.go":                          []byte(solutionText),
+	}.write(before.root))
+	r, _ := runnerIn(t, before.root)
+	code, text := typed(t, r, "run", "11b")
+	expect(t, "run", code, exitDone, text, "11b is done")
+	code, text = typed(t, r, "list")
+	expect(t, "list", code, exitDone, text, "✓ 11a", "✓ 11b")
+}

@@ -282,12 +282,26 @@ func (r *runner) check(ctx context.Context, e exercise.Exercise, note func(strin
 		return verdict{}, err
 	}
 	err = r.store.change(ctx, func(p *progress) {
-		p.edit(e.ID, func(record *record) {
-			record.Checks++
-			if result.OK() && record.Done.IsZero() {
-				record.Done = r.store.now().UTC()
-			}
-		})
+		p.edit(e.ID, func(record *record) { record.Checks++ })
+		if !result.OK() {
+			return
+		}
+		for _, one := range r.proven(e) {
+			p.edit(one.ID, func(record *record) {
+				if record.Done.IsZero() {
+					record.Done = r.store.now().UTC()
+				}
+			})
+		}
 	})
 	return verdict{Result: result, Unsaved: err}, nil
+}
+
+// proven are the exercises that a check shows to be done: a step of Part 0 asks for all before it, too.
+func (r *runner) proven(e exercise.Exercise) []exercise.Exercise {
+	if !e.Part0 {
+		return []exercise.Exercise{e}
+	}
+	i := slices.IndexFunc(r.exercises, func(one exercise.Exercise) bool { return one.ID == e.ID })
+	return r.exercises[:i+1]
 }

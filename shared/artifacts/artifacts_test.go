@@ -40,7 +40,7 @@ func TestDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: dir}
+	env := &envtest.Environment{UseExistingCluster: new(false), BinaryAssetsDirectory: dir}
 	cfg, err := env.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func startAPIServer(t *testing.T) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: dir}
+	env := &envtest.Environment{UseExistingCluster: new(false), BinaryAssetsDirectory: dir}
 	cfg, err := env.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,9 @@ import (
 // grace is how much longer than its own limit a run gets before it is killed.
 const grace = 5 * time.Second
 
+// quiet is how long a run says nothing: after that it says how far it is.
+const quiet = 10 * time.Second
+
 // outputLimit bounds what is kept of the reader's output: the end of it.
 const outputLimit = 64 << 10
 
@@ -51,6 +54,8 @@ type execution struct {
 	target target
 	limit  time.Duration
 	env    []string
+	// note is called with how far a long run is.
+	note func(string)
 }
 
 // execute runs one check as a child process, the leader of a process group of its own, which ends with it.
@@ -75,7 +80,7 @@ func execute(ctx context.Context, x execution) (Result, error) {
 		return Result{}, fmt.Errorf("starting the check: %w", err)
 	}
 	lines := make(chan []check.Line, 1)
-	go func() { lines <- parse(reader) }()
+	go func() { lines <- gather(reader, x.note) }()
 	err = cmd.Wait()
 	// What the reader's code may have started ends too.
 	_ = killGroup(cmd.Process.Pid)
@@ -106,18 +111,55 @@ func killGroup(pid int) error {
 	return err
 }
 
-// parse reads the results until no process has the other end open.
-func parse(r io.Reader) []check.Line {
-	var lines []check.Line
+// gather reads the results until no process has the other end open.
+func gather(r io.Reader, note func(string)) []check.Line {
+	lines := make(chan check.Line)
+	go parse(r, lines)
+	ticker := time.NewTicker(quiet)
+	defer ticker.Stop()
+	var all []check.Line
+	for {
+		select {
+		case l, more := <-lines:
+			if !more {
+				return all
+			}
+			all = append(all, l)
+		case <-ticker.C:
+			if text := soFar(all); text != "" {
+				note(text)
+			}
+		}
+	}
+}
+
+func parse(r io.Reader, lines chan<- check.Line) {
+	defer close(lines)
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(nil, 16<<20)
 	for scanner.Scan() {
 		var l check.Line
 		if json.Unmarshal(bytes.TrimSpace(scanner.Bytes()), &l) == nil {
-			lines = append(lines, l)
+			lines <- l
 		}
 	}
-	return lines
+}
+
+// soFar says how far a run is. It is empty before the first behaviour and after the last.
+func soFar(lines []check.Line) string {
+	result, ended := collect(lines)
+	if ended || result.Died.Behaviour == "" {
+		return ""
+	}
+	there, missing := 0, ""
+	for _, b := range result.Behaviours {
+		if b.OK {
+			there++
+		} else {
+			missing += ", missing: " + b.Name
+		}
+	}
+	return fmt.Sprintf("%d checked and there%s; now: %s", there, missing, result.Died.Behaviour)
 }
 
 // collect makes a result of the lines, and says whether the run came to its end.

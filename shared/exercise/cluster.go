@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,8 +111,10 @@ func (s *Servers) stopClusters() error {
 func (s *Servers) make(ctx context.Context, target, kind string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", s.root, target)
 	cmd.Env = append(os.Environ(), "CLUSTER="+kind, "MAKEFLAGS=", "MFLAGS=", "MAKELEVEL=")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
+	// To make alone it would be of no use: make leaves it to the terminal to interrupt its children, too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = time.Minute
 	output, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -130,7 +133,11 @@ func (s *server) deleteNamespaces(ctx context.Context, run string) error {
 	}
 	var errs []error
 	for _, namespace := range list.Items {
-		errs = append(errs, ignoreNotFound(s.metadata.Resource(namespaces).Delete(ctx, namespace.Name, metav1.DeleteOptions{})))
+		// Then the pods at once: where a check has deleted their node, nothing would end them but the pod garbage collector, after
+		// more than a minute.
+		errs = append(errs,
+			ignoreNotFound(s.metadata.Resource(namespaces).Delete(ctx, namespace.Name, metav1.DeleteOptions{})),
+			ignoreNotFound(s.metadata.Resource(pods).Namespace(namespace.Name).DeleteCollection(ctx, now, metav1.ListOptions{})))
 	}
 	return errors.Join(errs...)
 }

@@ -1,10 +1,12 @@
 package exercise
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +55,28 @@ func TestTheEmbeddedCluster(t *testing.T) {
 			g.Expect(filepath.Glob(filepath.Join(serversDir(root), "*"))).To(BeEmpty())
 		})
 	}
+}
+
+// A SIGTERM of this process alone reaches nothing that make has started.
+func TestTheStartOfAClusterThatIsCancelledEnds(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	root := t.TempDir()
+	write(t, filepath.Join(root, "Makefile"), "cluster:\n\t@trap 'echo ended >>asked; exit 1' INT; echo begun >>asked; sleep 60; echo missed >>asked\n")
+	asked := func() string {
+		content, _ := os.ReadFile(filepath.Join(root, "asked"))
+		return string(content)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := NewServers(root).acquireFor(ctx, Exercise{Needs: Cluster}, func(string) {})
+		failed <- err
+	}()
+	g.Eventually(asked, 30*time.Second).Should(Equal("begun\n"))
+	cancel()
+	g.Eventually(failed, 30*time.Second).Should(Receive(HaveOccurred()))
+	g.Expect(asked()).To(Equal("begun\nended\n"))
 }
 
 // kubeconfig writes a file that leads to the server under the name of the embedded cluster.

@@ -123,7 +123,8 @@ func runBuilt(ctx context.Context, binary string, t target, options Options) (Re
 	patience := max(1, options.Patience)
 	x := execution{
 		binary: binary, target: t, limit: time.Duration(float64(t.exercise.Limit) * patience),
-		env: []string{fmt.Sprintf("%s=%g", check.PatienceVariable, patience)},
+		env:  []string{fmt.Sprintf("%s=%g", check.PatienceVariable, patience)},
+		note: options.Note,
 	}
 	if t.exercise.Needs == Nothing {
 		return execute(ctx, x)

@@ -75,7 +75,7 @@ func start(ctx context.Context, root string, shared bool, note func(string)) (_ 
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, environment: &envtest.Environment{}}
+	s := &server{dir: dir, environment: &envtest.Environment{UseExistingCluster: new(false)}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())

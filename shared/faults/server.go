@@ -46,7 +46,7 @@ func startServer(t *testing.T, operator Operator) (*server, error) {
 		return nil, err
 	}
 	env := &envtest.Environment{
-		Scheme: operator.Scheme, CRDDirectoryPaths: operator.CRDs, ErrorIfCRDPathMissing: true,
+		UseExistingCluster: new(false), Scheme: operator.Scheme, CRDDirectoryPaths: operator.CRDs, ErrorIfCRDPathMissing: true,
 		BinaryAssetsDirectory: assets, ControlPlaneStartTimeout: startLimit, ControlPlaneStopTimeout: startLimit,
 	}
 	env.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")

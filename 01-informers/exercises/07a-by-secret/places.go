@@ -4,7 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// places are those where a Pod can name a Secret, beside a volume.
+// places are those where a Pod can name a Secret, beside a volume. They are a part of the check, and of the solution: look for
+// them in the type PodSpec before you read on.
 var places = []struct {
 	name string
 	use  func(spec *corev1.PodSpec, secret string)

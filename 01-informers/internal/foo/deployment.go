@@ -77,6 +77,7 @@ func desiredPod(image string) *corev1ac.PodSpecApplyConfiguration {
 	return corev1ac.PodSpec().
 		WithNodeSelector(map[string]string{corev1.LabelOSStable: string(corev1.Linux)}). // the image is for Linux
 		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).

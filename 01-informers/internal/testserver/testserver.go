@@ -54,6 +54,7 @@ func newEnvironment() (*envtest.Environment, error) {
 	}
 	stop = func() { _ = os.RemoveAll(dir) }
 	environment := &envtest.Environment{
+		UseExistingCluster:          new(false), // whatever USE_EXISTING_CLUSTER is
 		CRDDirectoryPaths:           []string{crds()},
 		DownloadBinaryAssets:        os.Getenv("KUBEBUILDER_ASSETS") == "",
 		DownloadBinaryAssetsVersion: kubernetesVersion,

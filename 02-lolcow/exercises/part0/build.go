@@ -246,5 +246,8 @@ func readable(p *project, err error, output []byte) string {
 	if len(lines) == 0 {
 		return "go build: " + err.Error()
 	}
+	if strings.Contains(lines[0], "zz_generated") {
+		lines = append(lines, "A type has changed since that file was generated: run scripts/my-lolcow.sh generate")
+	}
 	return strings.Join(lines, "\n")
 }

@@ -66,7 +66,8 @@ func checkStep(ctx context.Context, step, dir string, out io.Writer) (int, error
 	if err != nil {
 		return cannot, err
 	}
-	result, err := exercise.Run(ctx, one, dir, exercise.Options{})
+	note := func(text string) { fmt.Fprintln(os.Stderr, "==>", text) }
+	result, err := exercise.Run(ctx, one, dir, exercise.Options{Note: note})
 	if err != nil {
 		return cannot, err
 	}

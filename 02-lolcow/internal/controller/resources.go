@@ -96,6 +96,7 @@ func desiredPod(lolcow *v1alpha1.Lolcow, defaultImage string) *corev1ac.PodSpecA
 	return corev1ac.PodSpec().
 		WithNodeSelector(map[string]string{corev1.LabelOSStable: string(corev1.Linux)}). // the image is for Linux
 		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).

@@ -89,6 +89,7 @@ func newServer() (*server, error) {
 	}
 	stopServer = func() { _ = os.RemoveAll(dir) }
 	s := &server{auditLog: filepath.Join(dir, "audit.log"), env: &envtest.Environment{
+		UseExistingCluster:          new(false), // whatever USE_EXISTING_CLUSTER is
 		Scheme:                      scheme,
 		CRDDirectoryPaths:           []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing:       true,

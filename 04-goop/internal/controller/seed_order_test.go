@@ -38,6 +38,7 @@ func newBare(t *testing.T) *bare {
 	t.Helper()
 	apiServer(t) // with it begins stopOnCtrlC
 	env := &envtest.Environment{
+		UseExistingCluster:          new(false), // whatever USE_EXISTING_CLUSTER is
 		Scheme:                      scheme,
 		DownloadBinaryAssets:        os.Getenv("KUBEBUILDER_ASSETS") == "",
 		DownloadBinaryAssetsVersion: kubernetesVersion,

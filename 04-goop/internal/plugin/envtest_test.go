@@ -66,6 +66,7 @@ func newServer() (*server, error) {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	env := &envtest.Environment{
+		UseExistingCluster:          new(false), // whatever USE_EXISTING_CLUSTER is
 		Scheme:                      scheme,
 		CRDDirectoryPaths:           []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing:       true,

@@ -166,6 +166,19 @@ func TestTestsAndProgramsAreCompiledAlike(t *testing.T) {
 	}
 }
 
+// Older tutorials have /usr/local/kubebuilder/bin exported, which no longer exists: the harness knows where else to look.
+func TestTheHarnessSaysWhereTheProgramsOfTheTestsAre(t *testing.T) {
+	dir := t.TempDir()
+	copyTo(t, dir, "shared/go.mod", "scripts/harness.mk")
+	t.Setenv("KUBEBUILDER_ASSETS", "/usr/local/kubebuilder/bin")
+	for _, stage := range stages(t) {
+		copyTo(t, dir, filepath.Join(stage, "Makefile"), filepath.Join(stage, "test/e2e/go.mod"))
+		if words := recorded(t, filepath.Join(dir, stage), "test"); count(words, "assets") == 0 {
+			t.Errorf("make test of %s takes KUBEBUILDER_ASSETS as it is: %q", stage, words)
+		}
+	}
+}
+
 func count(words []string, word string) (n int) {
 	for _, w := range words {
 		if w == word {

@@ -74,7 +74,12 @@ func Check(t *check.T, step string, project Project) {
 		return
 	}
 	for _, one := range Steps[:slices.Index(Steps, step)+1] {
-		if checks[one](s); s.failed {
+		if checks[one](s); s.failed && one != step {
+			s.Behaviour("the steps before "+step+" are done", func(b *check.B) {
+				b.Fatalf("%s is not done, so %s was not checked: its hints are those of make learn hint %s", one, step, one)
+			})
+		}
+		if s.failed {
 			return
 		}
 	}

@@ -62,6 +62,7 @@ func startServerOnly(b *testing.B) *serverOnly {
 	s.must(clientgoscheme.AddToScheme(scheme))
 	s.must(v1alpha1.AddToScheme(scheme))
 	env := &envtest.Environment{
+		UseExistingCluster:    new(false), // whatever USE_EXISTING_CLUSTER is
 		Scheme:                scheme,
 		BinaryAssetsDirectory: dir,
 		CRDDirectoryPaths:     []string{filepath.Join(stage.Dir, "config", "crd", "bases")},

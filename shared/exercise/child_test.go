@@ -1,0 +1,21 @@
+package exercise
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/workbook/shared/exercise/check"
+)
+
+func TestALongRunSaysHowFarItIs(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(soFar(nil)).To(BeEmpty())
+	lines := []check.Line{
+		{Begin: "a Pod starts"}, {Behaviour: "a Pod starts", OK: true},
+		{Begin: "it is ready"}, {Behaviour: "it is ready"},
+		{Begin: "it ends"},
+	}
+	g.Expect(soFar(lines)).To(Equal("1 checked and there, missing: it is ready; now: it ends"))
+	g.Expect(soFar(append(lines, check.Line{Behaviour: "it ends", OK: true}, check.Line{End: true}))).To(BeEmpty())
+}
