@@ -136,9 +136,9 @@ func others(t *check.T, entry Entry) {
 		c := newCluster(b, entry)
 		c.targets("a", "b", "c", "d")
 		before := map[string]string{
-			"b": c.foreign("b", nil, nil),
-			"c": c.foreign("c", map[string]string{copyLabel: "true"}, map[string]string{sourceAnnotation: "another/secret"}),
-			"d": c.foreign("d", map[string]string{copyLabel: "false"}, map[string]string{sourceAnnotation: c.source.String()}),
+			"b": c.another("b", nil, nil),
+			"c": c.another("c", map[string]string{copyLabel: "true"}, map[string]string{sourceAnnotation: "another/secret"}),
+			"d": c.another("d", map[string]string{copyLabel: "false"}, map[string]string{sourceAnnotation: c.source.String()}),
 		}
 		c.createSource("one", nil)
 		c.run()
@@ -157,7 +157,7 @@ func others(t *check.T, entry Entry) {
 	t.Behaviour("when such a Secret is deleted, the namespace gets its copy", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.targets("a", "b")
-		c.foreign("b", nil, nil)
+		c.another("b", nil, nil)
 		c.createSource("one", nil)
 		c.run()
 		c.expect("one", "a")

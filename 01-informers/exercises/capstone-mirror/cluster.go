@@ -167,7 +167,7 @@ func takesTheName(c *cluster) string {
 	if err := c.secrets("b").Delete(c.b.Context(), secretName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return ""
 	}
-	return c.foreign("b", nil, nil)
+	return c.another("b", nil, nil)
 }
 
 // losesItsLabel makes the copy in b one that is none.

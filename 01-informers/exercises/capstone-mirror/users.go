@@ -101,8 +101,8 @@ func (c *cluster) terminate(name string) {
 	delete(c.namespaces, name)
 }
 
-// foreign creates a Secret of the name that is no copy, and returns its resourceVersion.
-func (c *cluster) foreign(name string, labels, annotations map[string]string) string {
+// another creates a Secret of the name that is no copy, and returns its resourceVersion.
+func (c *cluster) another(name string, labels, annotations map[string]string) string {
 	c.b.Event("a user creates a Secret of that name in %s", name)
 	secret, err := c.secrets(name).Create(c.b.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: secretName, Labels: labels, Annotations: annotations},

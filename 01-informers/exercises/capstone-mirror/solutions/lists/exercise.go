@@ -23,7 +23,7 @@ func Run(ctx context.Context, client kubernetes.Interface, source types.Namespac
 	pauses := newPauses()
 	for {
 		var again <-chan time.Time
-		if err := m.pass(ctx); err != nil {
+		if err := m.sync(ctx); err != nil {
 			again = time.After(pauses.Step())
 		} else {
 			pauses = newPauses()
@@ -54,7 +54,7 @@ func (m *mirror) watch(ctx context.Context) (happened <-chan struct{}, stop func
 	note := func(any) {
 		select {
 		case channel <- struct{}{}:
-		default: // a pass is to come already
+		default: // it is noted already
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, object any) { note(object) }, DeleteFunc: note}

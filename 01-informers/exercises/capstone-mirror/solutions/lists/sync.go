@@ -17,8 +17,8 @@ const (
 	sourceAnnotation = "mirror.example.com/source"
 )
 
-// pass reads everything, and makes each copy what it should be. An error in one namespace does not hold up the others.
-func (m *mirror) pass(ctx context.Context) error {
+// sync reads everything, and makes each copy what it should be. An error in one namespace does not hold up the others.
+func (m *mirror) sync(ctx context.Context) error {
 	source, err := m.client.CoreV1().Secrets(m.source.Namespace).Get(ctx, m.source.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		source = nil
