@@ -135,35 +135,32 @@ func others(t *check.T, entry Entry) {
 	t.Behaviour("a Secret of the name that is no copy is left alone, and the others get theirs", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.targets("a", "b", "c", "d")
-		before := map[string]string{
-			"b": c.another("b", nil, nil),
-			"c": c.another("c", map[string]string{copyLabel: "true"}, map[string]string{sourceAnnotation: "another/secret"}),
-			"d": c.another("d", map[string]string{copyLabel: "false"}, map[string]string{sourceAnnotation: c.source.String()}),
-		}
+		c.leaveAlone("b", c.another("b", nil, nil))
+		c.leaveAlone("c", c.another("c", map[string]string{copyLabel: "true"}, map[string]string{sourceAnnotation: "another/secret"}))
+		c.leaveAlone("d", c.another("d", map[string]string{copyLabel: "false"}, map[string]string{sourceAnnotation: c.source.String()}))
 		c.createSource("one", nil)
 		c.run()
 		c.expect("one", "a")
-		c.setSource("two")
-		c.expect("two", "a")
+		c.twice("a")
 		c.verifyAll()
 		c.label("c", false)
 		c.deleteSource()
 		c.expect("")
 		c.stop()
-		for name, version := range before {
-			c.untouched(name, version)
-		}
+		c.untouched()
 	})
 	t.Behaviour("when such a Secret is deleted, the namespace gets its copy", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.targets("a", "b")
-		c.another("b", nil, nil)
+		c.leaveAlone("b", c.another("b", nil, nil))
 		c.createSource("one", nil)
 		c.run()
 		c.expect("one", "a")
+		c.twice("a")
+		c.untouched()
 		c.remove("b")
 		c.verifyAll()
-		c.expect("one", "a", "b")
+		c.expect("three", "a", "b")
 	})
 	checkRaces(t, entry)
 }
@@ -184,16 +181,16 @@ func checkRaces(t *check.T, entry Entry) {
 				}
 				return ""
 			})
-			c.setSource("three")
-			c.expect("three", "a")
+			c.leaveAlone("b", taken())
+			c.twice("a")
 			c.stop()
-			c.untouched("b", taken())
+			c.untouched()
 		})
 	}
 	race("a Secret that takes the name just before a copy is created is left alone", kube.Writes, takesTheName, func(*cluster) {})
 	race("a Secret that takes the name just before a copy is changed is left alone", onCopies, takesTheName, func(c *cluster) {
 		c.expect("one", "a", "b")
-		c.setSource("two")
+		c.setSource("changed")
 	})
 	deselect := func(c *cluster) {
 		c.expect("one", "a", "b")

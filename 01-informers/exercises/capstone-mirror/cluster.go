@@ -38,6 +38,8 @@ type cluster struct {
 	source types.NamespacedName
 	// namespaces have a short name for the reader.
 	namespaces map[string]string
+	// alone are the resourceVersions of Secrets that are no copies, by namespace.
+	alone map[string]string
 	// process is set if it may crash, and crash says where it does.
 	process *kube.Process
 	crash   string
@@ -53,7 +55,7 @@ func newCluster(b *check.B, entry Entry) *cluster {
 	return &cluster{
 		b: b, entry: entry, client: kube.Client(b), wire: kube.NewWire(b),
 		source:     types.NamespacedName{Namespace: source, Name: secretName},
-		namespaces: map[string]string{source: source},
+		namespaces: map[string]string{source: source}, alone: map[string]string{},
 	}
 }
 
@@ -186,6 +188,7 @@ func (c *cluster) expect(word string, names ...string) {
 	slices.Sort(names)
 	c.b.Eventually(patience, func() string {
 		c.running()
+		c.untouched()
 		found := map[string]string{}
 		for name := range c.namespaces {
 			if live := c.secret(name); live != nil && name != c.source.Namespace && c.isCopy(live) {

@@ -91,6 +91,7 @@ func (c *cluster) update(name string, f func(*corev1.Secret)) {
 // remove deletes the Secret of a namespace.
 func (c *cluster) remove(name string) {
 	c.b.Event("a user deletes the Secret in %s", name)
+	delete(c.alone, name)
 	c.must("deleting a Secret", c.secrets(name).Delete(c.b.Context(), secretName, metav1.DeleteOptions{}))
 }
 
@@ -112,15 +113,33 @@ func (c *cluster) another(name string, labels, annotations map[string]string) st
 	return secret.ResourceVersion
 }
 
-// untouched asserts that a Secret which is no copy is as it was.
-func (c *cluster) untouched(name, version string) {
-	switch live := c.secret(name); {
-	case version == "":
-		c.b.Fatalf("the Secret in %s was never written", name)
-	case live == nil:
-		c.b.Fatalf("the Secret in %s that is no copy was deleted", name)
-	case live.ResourceVersion != version:
-		c.b.Fatalf("the Secret in %s that is no copy was changed", name)
+// leaveAlone notes a Secret that is no copy: expect fails as soon as it is not as it was.
+func (c *cluster) leaveAlone(name, version string) { c.alone[name] = version }
+
+// touched says what has happened to the Secrets that have to be left alone.
+func (c *cluster) touched() string {
+	for name, version := range c.alone {
+		switch live := c.secret(name); {
+		case live == nil:
+			return "a Secret of the name that is no copy was deleted"
+		case live.ResourceVersion != version:
+			return "a Secret of the name that is no copy was changed"
+		}
+	}
+	return ""
+}
+
+func (c *cluster) untouched() {
+	if why := c.touched(); why != "" {
+		c.b.Fatalf("%s", why)
+	}
+}
+
+// twice changes the source two times. When the second change has arrived, whatever the first one leads to has been done, too.
+func (c *cluster) twice(names ...string) {
+	for _, word := range []string{"two", "three"} {
+		c.setSource(word)
+		c.expect(word, names...)
 	}
 }
 
