@@ -84,14 +84,16 @@ func specs(t *check.T, entry Entry) {
 	t.Behaviour("a Database that an operator with other defaults has left without a database gets what it says", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.cloud.crash = func(_ int, verb string) bool { return verb == "create" }
-		c.whileDown = func() { c.defaults = newer }
+		want := ofNewer
+		c.whileDown = func() {
+			if database := c.getDatabase("a"); database != nil {
+				want = database.Spec
+			}
+			c.defaults = newer
+		}
 		c.start()
 		c.claim("a", nil)
 		found := c.ready("a")
-		want := ofNewer
-		if found.Spec.SizeGB == ofOlder.SizeGB {
-			want = ofOlder
-		}
 		c.specIs("a", found, want)
 		c.cloud.expect(1, 1)
 	})

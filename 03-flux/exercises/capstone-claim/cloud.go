@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"example.com/workbook/03-flux/exercises/internal/databases"
 	"example.com/workbook/shared/exercise/check"
@@ -36,6 +37,8 @@ type cloud struct {
 	// creating is set if new databases do not become available.
 	creating bool
 	down     bool
+	// slow is how long it takes until a request takes effect.
+	slow time.Duration
 	// late is how many requests take effect, and time out then.
 	late int
 	// crash says at which requests a process crashes, and whether they take effect before.
@@ -138,6 +141,11 @@ func send[T any](ctx context.Context, s *session, verb, what string, effect func
 	var none T
 	if s.process.Dead() || ctx.Err() != nil {
 		return none, context.Canceled // a process that has crashed sends nothing
+	}
+	select {
+	case <-ctx.Done():
+		return none, ctx.Err()
+	case <-time.After(s.slow):
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,6 +45,8 @@ type cluster struct {
 	crashed    bool
 	// whileDown happens between a crash and the next start.
 	whileDown func()
+	// late is set while the garbage collector does nothing.
+	late bool
 
 	mu   sync.Mutex
 	hook func(kube.Request) error
@@ -186,7 +188,9 @@ func (c *cluster) tend() {
 			break
 		}
 	}
-	c.collect()
+	if !c.late {
+		c.collect()
+	}
 }
 
 // eventually waits for something. Meanwhile the cluster is tended.

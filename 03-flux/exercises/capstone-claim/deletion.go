@@ -2,11 +2,13 @@ package claim
 
 import (
 	"slices"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/03-flux/exercises/internal/databases"
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // deletions checks what becomes of a database whose claim is deleted.
@@ -61,15 +63,18 @@ func deletions(t *check.T, entry Entry) {
 	}
 	t.Behaviour("a claim that is deleted with orphan leaves its Database and its database as they are", func(b *check.B) {
 		c, _ := started(b, entry)
+		c.late = true
 		c.remove("a", orphan)
+		// Once another claim is ready, this one has been looked at, too.
+		c.claim("b", nil)
+		c.ready("b")
+		c.late = false
 		c.eventually(func() string {
 			if c.getClaim("a") != nil {
 				return "the claim was deleted with orphan, and is still there"
 			}
 			return ""
 		})
-		c.claim("b", nil)
-		c.ready("b")
 		if database := c.getDatabase("a"); database == nil || database.DeletionTimestamp != nil {
 			b.Fatalf("the claim was deleted with orphan, and its Database was deleted, too")
 		}
@@ -185,6 +190,45 @@ func losses(t *check.T, entry Entry) {
 		c.cloud.expect(2, 1)
 		c.remove("a", background)
 		c.gone("a")
+	})
+	t.Behaviour("a claim about which nothing can be written does not get a second database", func(b *check.B) {
+		c := newCluster(b, entry)
+		var failed atomic.Int64
+		b.Event("the API server rejects writes of the status of claims")
+		c.intercept(func(request kube.Request) error {
+			if request.Resource == "databaseclaims/status" && kube.Writes(request) {
+				failed.Add(1)
+				return kube.ErrAway
+			}
+			return nil
+		})
+		c.start()
+		c.claim("a", nil)
+		c.eventually(func() string {
+			if created, _ := c.cloud.counts(); c.getDatabase("a") == nil || created == 0 && failed.Load() < 8 {
+				return "neither is a database created nor is the status of the claim written"
+			}
+			return ""
+		})
+		first := c.getDatabase("a").UID
+		c.removeDatabase("a")
+		c.eventually(func() string {
+			if database := c.getDatabase("a"); database != nil && database.UID == first {
+				return "the Database was deleted, and is still there"
+			}
+			return ""
+		})
+		b.Event("the API server accepts them again")
+		c.intercept(nil)
+		c.eventually(func() string {
+			if c.claimReport("a", metav1.ConditionFalse, databases.ReasonLost) == "" {
+				return ""
+			}
+			return c.claimReport("a", metav1.ConditionTrue, databases.ReasonAvailable)
+		})
+		if created, _ := c.cloud.counts(); created > 1 {
+			b.Fatalf("there was one claim, and %d databases were created", created)
+		}
 	})
 	t.Behaviour("a database that has vanished from the cloud is lost, and none is created in its place", func(b *check.B) {
 		c, found := started(b, entry)

@@ -82,7 +82,8 @@ func faults(t *check.T, entry Entry) {
 		c.start()
 		c.claim("a", nil)
 		c.ready("a")
-		c.cloud.expect(1, 1)
+		c.ready("b")
+		c.cloud.expect(2, 2)
 	})
 }
 
@@ -148,6 +149,7 @@ func crashes(t *check.T, entry Entry) {
 func replicas(t *check.T, entry Entry) {
 	t.Behaviour("two replicas create one database for each claim, and delete it", func(b *check.B) {
 		c := newCluster(b, entry)
+		c.cloud.slow = 200 * time.Millisecond // so that they send their requests at the same time
 		c.start()
 		c.start()
 		names := []string{"a", "b", "c"}
@@ -201,6 +203,9 @@ func replicas(t *check.T, entry Entry) {
 			return ""
 		})
 		c.touch("a", 3)
+		// Once another claim has been looked at, this one has been, too.
+		c.claim("b", nil)
+		c.eventually(func() string { return c.claimReport("b", metav1.ConditionUnknown, databases.ReasonPending) })
 		for _, reason := range []string{databases.ReasonLost, databases.ReasonNameConflict} {
 			if c.claimReport("a", metav1.ConditionFalse, reason) == "" {
 				b.Fatalf("the Database of the claim is there, and Ready is False, %s", reason)
@@ -209,6 +214,7 @@ func replicas(t *check.T, entry Entry) {
 		o.wire.CutWatches()
 		o.wire.Release()
 		c.ready("a")
-		c.cloud.expect(1, 1)
+		c.ready("b")
+		c.cloud.expect(2, 2)
 	})
 }

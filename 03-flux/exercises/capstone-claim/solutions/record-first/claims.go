@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -66,6 +67,14 @@ func (r *claimReconciler) ensure(ctx context.Context, claim *databases.DatabaseC
 	return database, r.Patch(ctx, database, lock(before))
 }
 
+// resolve fills in the defaults.
+func (r *claimReconciler) resolve(claim *databases.DatabaseClaim) databases.DatabaseSpec {
+	return databases.DatabaseSpec{
+		Engine: claim.Spec.Engine, SizeGB: cmp.Or(claim.Spec.SizeGB, r.defaults.SizeGB), Class: cmp.Or(claim.Spec.Class, r.defaults.Class),
+		DeletionPolicy: claim.Spec.DeletionPolicy,
+	}
+}
+
 // create resolves the defaults, for good.
 func (r *claimReconciler) create(ctx context.Context, claim *databases.DatabaseClaim) (*databases.Database, error) {
 	current := &databases.DatabaseClaim{}
@@ -75,18 +84,9 @@ func (r *claimReconciler) create(ctx context.Context, claim *databases.DatabaseC
 	if current.UID != claim.UID || current.DeletionTimestamp != nil || current.Status.DatabaseUID != "" {
 		return nil, errBehind
 	}
-	spec := databases.DatabaseSpec{
-		Engine: claim.Spec.Engine, SizeGB: claim.Spec.SizeGB, Class: claim.Spec.Class, DeletionPolicy: claim.Spec.DeletionPolicy,
-	}
-	if spec.SizeGB == 0 {
-		spec.SizeGB = r.defaults.SizeGB
-	}
-	if spec.Class == "" {
-		spec.Class = r.defaults.Class
-	}
 	database := &databases.Database{
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Namespace: claim.Namespace, Finalizers: []string{finalizer}},
-		Spec:       spec,
+		Spec:       r.resolve(claim),
 	}
 	if err := controllerutil.SetControllerReference(claim, database, r.Scheme()); err != nil {
 		return nil, err
