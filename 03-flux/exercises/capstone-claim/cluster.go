@@ -28,7 +28,7 @@ var claimCRD []byte
 var databaseCRD []byte
 
 // patience is also for requests that fail some times, with a pause after each.
-const patience = 15 * time.Second
+const patience = 10 * time.Second
 
 // cluster is a namespace with claims, the cloud, and the processes of the operator.
 type cluster struct {

@@ -136,7 +136,7 @@ func held(t *check.T, entry Entry) {
 			}
 			return ""
 		})
-		c.touch("a", 3)
+		c.touch()
 		c.claim("b", nil)
 		c.ready("b")
 		if c.getDatabase("a") != nil {
@@ -179,7 +179,7 @@ func losses(t *check.T, entry Entry) {
 		c, _ := started(b, entry)
 		c.removeDatabase("a")
 		c.claimIs("a", databases.ReasonLost)
-		c.touch("a", 3)
+		c.touch()
 		c.restart()
 		c.claim("b", nil)
 		c.ready("b")
@@ -205,7 +205,7 @@ func losses(t *check.T, entry Entry) {
 		c.start()
 		c.claim("a", nil)
 		c.eventually(func() string {
-			if created, _ := c.cloud.counts(); c.getDatabase("a") == nil || created == 0 && failed.Load() < 8 {
+			if created, _ := c.cloud.counts(); c.getDatabase("a") == nil || created == 0 && failed.Load() < 4 {
 				return "neither is a database created nor is the status of the claim written"
 			}
 			return ""
@@ -237,7 +237,7 @@ func losses(t *check.T, entry Entry) {
 		c.cloud.forget()
 		c.start()
 		c.bothAre("a", databases.ReasonLost)
-		c.touch("a", 3)
+		c.touch()
 		c.claim("b", nil)
 		c.ready("b")
 		c.bothAre("a", databases.ReasonLost)

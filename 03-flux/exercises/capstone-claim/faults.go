@@ -17,7 +17,7 @@ func rests(t *check.T, entry Entry) {
 		c, found := started(b, entry)
 		before := c.cloud.sent("get "+found.ID) + c.cloud.sent("list")
 		o := c.restart()
-		c.touch("a", 3)
+		c.touch()
 		// Once other claims are ready, this one has been looked at, too.
 		c.claim("later", nil)
 		c.ready("later")
@@ -36,7 +36,7 @@ func rests(t *check.T, entry Entry) {
 	t.Behaviour("a day later, when the cloud has forgotten all tokens, nothing is created", func(b *check.B) {
 		c, _ := started(b, entry)
 		c.cloud.forget()
-		c.touch("a", 3)
+		c.touch()
 		c.restart()
 		c.setPolicy("a", databases.Retain)
 		c.ready("a")
@@ -78,7 +78,7 @@ func faults(t *check.T, entry Entry) {
 	})
 	t.Behaviour("creations that take effect and time out are repeated, and create one database", func(b *check.B) {
 		c := newCluster(b, entry)
-		c.cloud.late = 3
+		c.cloud.late = 2
 		c.start()
 		c.claim("a", nil)
 		c.ready("a")
@@ -201,7 +201,7 @@ func replicas(t *check.T, entry Entry) {
 			}
 			return ""
 		})
-		c.touch("a", 3)
+		c.touch()
 		// Once another claim has been looked at, this one has been, too.
 		c.claim("b", nil)
 		c.eventually(func() string { return c.claimReport("b", metav1.ConditionUnknown, databases.ReasonPending) })

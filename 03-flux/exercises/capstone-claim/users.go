@@ -21,7 +21,7 @@ const (
 )
 
 // claim creates a claim, as a user.
-func (c *cluster) claim(name string, change func(*databases.DatabaseClaim)) *databases.DatabaseClaim {
+func (c *cluster) claim(name string, change func(*databases.DatabaseClaim)) {
 	claim := &databases.DatabaseClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.namespace},
 		Spec:       databases.DatabaseClaimSpec{Engine: "postgres"},
@@ -31,7 +31,6 @@ func (c *cluster) claim(name string, change func(*databases.DatabaseClaim)) *dat
 	}
 	c.b.Event("a user creates the claim %s", name)
 	c.must("creating a claim", c.client.Create(c.b.Context(), claim))
-	return claim
 }
 
 // retained has the database stay when the claim is deleted.
@@ -54,10 +53,10 @@ func (c *cluster) setPolicy(name string, policy databases.DeletionPolicy) {
 	c.change(name, "deletionPolicy "+string(policy), func(claim *databases.DatabaseClaim) { claim.Spec.DeletionPolicy = policy })
 }
 
-// touch changes what the operator has no interest in.
-func (c *cluster) touch(name string, times int) {
-	for n := range times {
-		c.change(name, "a label", func(claim *databases.DatabaseClaim) {
+// touch changes what the operator has no interest in, three times.
+func (c *cluster) touch() {
+	for n := range 3 {
+		c.change("a", "a label", func(claim *databases.DatabaseClaim) {
 			claim.Labels = map[string]string{"example.com/team": fmt.Sprintf("team-%d", n)}
 		})
 	}
