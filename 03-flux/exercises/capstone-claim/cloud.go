@@ -234,6 +234,6 @@ func (s *session) List(ctx context.Context) ([]databases.CloudDatabase, error) {
 // view is what a response says of a database.
 func (s *session) view(r *record) databases.CloudDatabase {
 	view := r.CloudDatabase
-	view.Available = !s.creating
+	view.Available = !s.creating && !r.deleted
 	return view
 }

@@ -136,7 +136,7 @@ func held(t *check.T, entry Entry) {
 			}
 			return ""
 		})
-		c.touch()
+		c.touch("a")
 		c.claim("b", nil)
 		c.ready("b")
 		if c.getDatabase("a") != nil {
@@ -179,7 +179,7 @@ func losses(t *check.T, entry Entry) {
 		c, _ := started(b, entry)
 		c.removeDatabase("a")
 		c.claimIs("a", databases.ReasonLost)
-		c.touch()
+		c.touch("a")
 		c.restart()
 		c.claim("b", nil)
 		c.ready("b")
@@ -237,7 +237,7 @@ func losses(t *check.T, entry Entry) {
 		c.cloud.forget()
 		c.start()
 		c.bothAre("a", databases.ReasonLost)
-		c.touch()
+		c.touch("a")
 		c.claim("b", nil)
 		c.ready("b")
 		c.bothAre("a", databases.ReasonLost)

@@ -54,9 +54,9 @@ func (c *cluster) setPolicy(name string, policy databases.DeletionPolicy) {
 }
 
 // touch changes what the operator has no interest in, three times.
-func (c *cluster) touch() {
+func (c *cluster) touch(name string) {
 	for n := range 3 {
-		c.change("a", "a label", func(claim *databases.DatabaseClaim) {
+		c.change(name, "a label", func(claim *databases.DatabaseClaim) {
 			claim.Labels = map[string]string{"example.com/team": fmt.Sprintf("team-%d", n)}
 		})
 	}
