@@ -36,6 +36,14 @@ func deletions(t *check.T, entry Entry) {
 		c.gone("b")
 		c.cloud.expect(2, 2)
 	})
+	policies(t, entry)
+	orphans(t, entry)
+	again(t, entry)
+	held(t, entry)
+}
+
+// policies checks that no policy is forgotten.
+func policies(t *check.T, entry Entry) {
 	for _, propagation := range []metav1.DeletionPropagation{background, foreground} {
 		t.Behaviour("the policy that a claim has when it is deleted is the one that counts: "+string(propagation), func(b *check.B) {
 			c, stays := started(b, entry)
@@ -61,6 +69,10 @@ func deletions(t *check.T, entry Entry) {
 			c.cloud.expect(2, 1)
 		})
 	}
+}
+
+// orphans checks that orphan is respected.
+func orphans(t *check.T, entry Entry) {
 	t.Behaviour("a claim that is deleted with orphan leaves its Database and its database as they are", func(b *check.B) {
 		c, _ := started(b, entry)
 		c.late = true
@@ -85,8 +97,6 @@ func deletions(t *check.T, entry Entry) {
 		c.ready("a")
 		c.cloud.expect(3, 2)
 	})
-	again(t, entry)
-	held(t, entry)
 }
 
 // again checks that what is created later under the same name has nothing of the earlier one.
@@ -191,6 +201,27 @@ func losses(t *check.T, entry Entry) {
 		c.remove("a", background)
 		c.gone("a")
 	})
+	unwritten(t, entry)
+	t.Behaviour("a database that has vanished from the cloud is lost, and none is created in its place", func(b *check.B) {
+		c, found := started(b, entry)
+		c.stop()
+		c.cloud.lose(found)
+		c.cloud.forget()
+		c.start()
+		c.bothAre("a", databases.ReasonLost)
+		c.touch("a")
+		c.claim("b", nil)
+		c.ready("b")
+		c.bothAre("a", databases.ReasonLost)
+		c.cloud.expect(2, 1)
+		c.remove("a", background)
+		c.gone("a")
+		c.cloud.expect(2, 1)
+	})
+}
+
+// unwritten checks that the operator does not rely on a record that is not there yet.
+func unwritten(t *check.T, entry Entry) {
 	t.Behaviour("a claim about which nothing can be written does not get a second database", func(b *check.B) {
 		c := newCluster(b, entry)
 		var failed atomic.Int64
@@ -229,21 +260,5 @@ func losses(t *check.T, entry Entry) {
 		if created, _ := c.cloud.counts(); created > 1 {
 			b.Fatalf("there was one claim, and %d databases were created", created)
 		}
-	})
-	t.Behaviour("a database that has vanished from the cloud is lost, and none is created in its place", func(b *check.B) {
-		c, found := started(b, entry)
-		c.stop()
-		c.cloud.lose(found)
-		c.cloud.forget()
-		c.start()
-		c.bothAre("a", databases.ReasonLost)
-		c.touch("a")
-		c.claim("b", nil)
-		c.ready("b")
-		c.bothAre("a", databases.ReasonLost)
-		c.cloud.expect(2, 1)
-		c.remove("a", background)
-		c.gone("a")
-		c.cloud.expect(2, 1)
 	})
 }
