@@ -1,0 +1,215 @@
+package claim
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/workbook/03-flux/exercises/internal/databases"
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// rests checks that nothing is done where all is in order.
+func rests(t *check.T, entry Entry) {
+	t.Behaviour("when everything is in order, nothing is written, and the cloud is hardly asked, not even after a restart", func(b *check.B) {
+		c, found := started(b, entry)
+		before := c.cloud.sent("get "+found.ID) + c.cloud.sent("list")
+		o := c.restart()
+		c.touch("a")
+		// Once other claims are ready, this one has been looked at, too.
+		c.claim("later", nil)
+		c.ready("later")
+		c.claim("last", nil)
+		c.ready("last")
+		for _, request := range o.wire.Requests() {
+			if kube.Writes(request) && request.Name == "a" {
+				b.Fatalf("everything was in order, and this was sent: %s", request)
+			}
+		}
+		if n := c.cloud.sent("get "+found.ID) + c.cloud.sent("list") - before; n > 40 {
+			b.Fatalf("everything was in order, and the cloud was asked more than 40 times")
+		}
+		c.cloud.expect(3, 3)
+	})
+	t.Behaviour("a day later, when the cloud has forgotten all tokens, nothing is created", func(b *check.B) {
+		c, _ := started(b, entry)
+		c.cloud.forget()
+		c.touch("a")
+		c.restart()
+		c.setPolicy("a", databases.Retain)
+		c.ready("a")
+		c.claim("b", nil)
+		c.ready("b")
+		c.cloud.expect(2, 2)
+	})
+}
+
+// faults checks it with a cloud that fails.
+func faults(t *check.T, entry Entry) {
+	t.Behaviour("while the cloud is down, both say so, and later they are ready", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.cloud.down = true
+		c.start()
+		c.claim("a", nil)
+		c.bothAre("a", databases.ReasonCloudError)
+		c.cloud.expect(0, 0)
+		c.cloud.isDown(false)
+		c.ready("a")
+		c.cloud.expect(1, 1)
+	})
+	t.Behaviour("a cloud that is down is not asked all the time", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.cloud.down = true
+		o := c.start()
+		c.claim("a", nil)
+		c.bothAre("a", databases.ReasonCloudError)
+		asked, written := c.cloud.sent(""), len(o.wire.Requests("create", "update", "patch"))
+		// A slow machine sends less in this time, so that nothing that is right fails.
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if c.cloud.sent("")-asked > 40 {
+				b.Fatalf("the cloud is down, and was asked more than 40 times in three seconds")
+			}
+			if len(o.wire.Requests("create", "update", "patch"))-written > 40 {
+				b.Fatalf("the cloud is down, and more than 40 writes were sent in three seconds")
+			}
+		}
+	})
+	t.Behaviour("creations that take effect and time out are repeated, and create one database", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.cloud.late = 2
+		c.start()
+		c.claim("a", nil)
+		c.ready("a")
+		c.cloud.expect(1, 1)
+	})
+}
+
+// crashes checks it with a process that crashes at each request.
+func crashes(t *check.T, entry Entry) {
+	story := func(b *check.B, prepare func(c *cluster)) bool {
+		c := newCluster(b, entry)
+		prepare(c)
+		c.start()
+		c.claim("a", nil)
+		c.ready("a")
+		c.cloud.expect(1, 1)
+		c.remove("a", background)
+		c.gone("a")
+		c.cloud.expect(1, 0)
+		c.stop()
+		return c.crashed
+	}
+	each := func(b *check.B, what string, prepare func(c *cluster, number int, after bool)) {
+		for _, after := range []bool{false, true} {
+			for number, more := 1, true; more; number++ {
+				b.Event("the story anew: a crash at %s %d, after it took effect: %t", what, number, after)
+				more = story(b, func(c *cluster) { prepare(c, number, after) })
+			}
+		}
+	}
+	t.Behaviour("at whichever write it crashes, there is one database, and in the end none", func(b *check.B) {
+		each(b, "write", func(c *cluster, number int, after bool) { c.crashWrite, c.crashAfter = number, after })
+	})
+	t.Behaviour("at whichever request to the cloud it crashes, there is one database, and in the end none", func(b *check.B) {
+		each(b, "the request to the cloud", func(c *cluster, number int, after bool) {
+			c.cloud.crash = func(n int, _ string) bool { return n == number }
+			c.cloud.crashAfter = after
+		})
+	})
+	for _, propagation := range []metav1.DeletionPropagation{background, foreground} {
+		t.Behaviour("what was created just before a crash is deleted with the claim: "+string(propagation), func(b *check.B) {
+			c := newCluster(b, entry)
+			c.cloud.crash = func(_ int, verb string) bool { return verb == "create" }
+			c.cloud.crashAfter = true
+			c.whileDown = func() {
+				c.remove("a", propagation)
+				c.collect()
+				c.collect()
+			}
+			c.start()
+			c.claim("a", nil)
+			c.eventually(func() string {
+				if !c.crashed {
+					return "no database is created"
+				}
+				return ""
+			})
+			c.gone("a")
+			c.claim("b", nil)
+			c.ready("b")
+			c.cloud.expect(2, 1)
+		})
+	}
+}
+
+// replicas checks it with two processes.
+func replicas(t *check.T, entry Entry) {
+	t.Behaviour("two replicas create one database for each claim, and delete it", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.cloud.slow = 200 * time.Millisecond // so that they send their requests at the same time
+		c.start()
+		c.start()
+		names := []string{"a", "b", "c"}
+		for _, name := range names {
+			c.claim(name, nil)
+		}
+		for _, name := range names {
+			c.ready(name)
+		}
+		c.cloud.expect(3, 3)
+		for _, name := range names {
+			c.remove(name, background)
+		}
+		for _, name := range names {
+			c.gone(name)
+		}
+		c.cloud.expect(3, 0)
+	})
+	behind(t, entry)
+}
+
+// behind checks it with a cache that is.
+func behind(t *check.T, entry Entry) {
+	t.Behaviour("a replica that has not noticed the deletion of a claim creates nothing for it", func(b *check.B) {
+		c, _ := started(b, entry)
+		old := c.operators[0]
+		old.wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "databaseclaims" })
+		ahead := c.start()
+		c.remove("a", background)
+		c.gone("a")
+		ahead.end(b)
+		for _, name := range []string{"marker", "another-marker"} {
+			c.database(name)
+			c.eventually(func() string { return c.databaseReport(name, metav1.ConditionFalse, databases.ReasonNotOwned) })
+		}
+		// What it may have created in vain the garbage collector deletes.
+		c.cloud.expect(1, 0)
+	})
+	t.Behaviour("a Database that the cache lacks is not created again, not lost, and not that of another", func(b *check.B) {
+		c, _ := started(b, entry)
+		o := c.operators[0]
+		o.wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "databases" })
+		c.claim("b", nil)
+		c.eventually(func() string {
+			if c.getDatabase("b") == nil {
+				return "there is no Database"
+			}
+			return ""
+		})
+		c.touch("b")
+		// Once another claim has been looked at, this one has been, too.
+		c.claim("c", nil)
+		c.eventually(func() string { return c.claimReport("c", metav1.ConditionUnknown, databases.ReasonPending) })
+		for _, reason := range []string{databases.ReasonLost, databases.ReasonNameConflict} {
+			if c.claimReport("b", metav1.ConditionFalse, reason) == "" {
+				b.Fatalf("the Database of the claim is there, and Ready is False, %s", reason)
+			}
+		}
+		o.wire.CutWatches()
+		o.wire.Release()
+		c.ready("b")
+		c.ready("c")
+		c.cloud.expect(3, 3)
+	})
+}
