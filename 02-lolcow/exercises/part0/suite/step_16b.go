@@ -47,6 +47,19 @@ func (s *suite) events() {
 		e.quiet()
 		e.expectAnnounced(serving, corev1.EventTypeNormal)
 	})
+	s.reconciles("the type of an Event is that of its reason: Normal for ScaledToZero, Warning for ProgressDeadlineExceeded", func(e *env) {
+		e.serve()
+		e.change("cow", fields{"replicas": int64(0)})
+		e.settle("cow")
+		e.rollOut(e.deployment("Moo"))
+		e.settle("cow")
+		e.expectAnnounced(scaledToZero, corev1.EventTypeNormal)
+		e.change("cow", fields{"replicas": int64(1)})
+		e.settle("cow")
+		e.stall(e.deployment("Moo"))
+		e.settle("cow")
+		e.expectAnnounced(deadline, corev1.EventTypeWarning)
+	})
 	s.reconciles("the Event arrives at the API server, with the role in config/rbac/role.yaml", (*env).eventArrives)
 }
 

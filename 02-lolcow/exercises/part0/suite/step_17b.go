@@ -58,6 +58,11 @@ func (s *suite) watchesByIndex() {
 	if s.failed {
 		return
 	}
+	s.watches()
+}
+
+// watches are the behaviours that need a manager.
+func (s *suite) watches() {
 	s.reconciles("a changed text arrives, although nothing has changed in the Lolcow", func(e *env) {
 		e.startWithTexts()
 		e.expectArrival("cow", cowTexts, "Baa")
@@ -65,6 +70,16 @@ func (s *suite) watchesByIndex() {
 	if s.failed {
 		return
 	}
+	s.reconciles("it arrives in each Lolcow that names the ConfigMap", func(e *env) {
+		e.startWithTexts()
+		e.create("bull", fields{"greetingConfigMap": cowTexts})
+		e.awaitReport("bull")
+		before := map[string]corev1.PodTemplateSpec{"cow": e.template("cow"), "bull": e.template("bull")}
+		e.writeText(cowTexts, "Baa")
+		e.await("the changed text in the pod templates of both Lolcows", func() bool {
+			return e.arrived("cow", cowTexts, "Baa", before["cow"]) && e.arrived("bull", cowTexts, "Baa", before["bull"])
+		})
+	})
 	s.reconciles("a ConfigMap that is created later, or deleted, triggers a reconciliation", (*env).comesAndGoes)
 	s.reconciles("200 ConfigMaps that no Lolcow names trigger no reconciliation", func(e *env) {
 		m := e.startWithTexts()
@@ -211,10 +226,13 @@ func (e *env) startWithTexts() running {
 func (e *env) expectArrival(name, configMap, text string) {
 	before := e.template(name)
 	e.writeText(configMap, text)
-	e.await("the changed text in the pod template of the Lolcow "+name, func() bool {
-		now := e.template(name)
-		return !equality.Semantic.DeepEqual(now, before) && receives(now, configMap, text)
-	})
+	e.await("the changed text in the pod template of the Lolcow "+name, func() bool { return e.arrived(name, configMap, text, before) })
+}
+
+// arrived reports whether the pod template of a Lolcow has changed, and its pods get the text.
+func (e *env) arrived(name, configMap, text string, before corev1.PodTemplateSpec) bool {
+	now := e.template(name)
+	return !equality.Semantic.DeepEqual(now, before) && receives(now, configMap, text)
 }
 
 // comesAndGoes has the ConfigMap created when the Lolcow waits for it.
