@@ -42,6 +42,9 @@ func (e *env) settle(name string) {
 	if len(writes) == 0 {
 		writes = e.wire.writes(0)
 	}
+	if len(writes) == 0 {
+		e.Fatalf("after %d calls Reconcile still returns an error now and then", mostReconciliations)
+	}
 	e.Fatalf("after %d calls Reconcile still writes: %s", mostReconciliations, writes[0])
 }
 

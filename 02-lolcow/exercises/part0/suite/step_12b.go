@@ -62,7 +62,7 @@ func (s *suite) portConflict() {
 		}
 	})
 	s.reconciles("when the port is free, the Service gets it, and Ready says nothing of a conflict", (*env).portReleased)
-	s.reconciles("so it is where the Service has another port, which it keeps as long as the new one is taken", (*env).portKept)
+	s.reconciles("a Service with another port keeps that while the new one is taken, which is reported as a PortConflict, too", (*env).portKept)
 	s.otherRejections()
 }
 
@@ -71,9 +71,9 @@ func (s *suite) otherRejections() {
 	for _, one := range []struct{ behaviour, field, message string }{
 		{"a Service that is invalid for another reason is not reported as a PortConflict",
 			"spec.externalName", `Invalid value: "moo": may not be set`},
-		{"nor is one that asks for the cluster IP of another Service",
+		{"a cluster IP that another Service has is not reported as a PortConflict",
 			"spec.clusterIPs", `Invalid value: ["10.0.0.99"]: failed to allocate IP 10.0.0.99: provided IP is already allocated`},
-		{"nor is one whose port is out of the range of the cluster",
+		{"a port that is out of the range of the cluster is not reported as a PortConflict",
 			"spec.ports[0].nodePort", "Invalid value: 30070: provided port is not in the valid range. The range of valid ports is 31000-32767"},
 	} {
 		s.reconciles(one.behaviour, func(e *env) {

@@ -87,7 +87,7 @@ func (s *suite) otherConditions() {
 			e.Fatalf("the condition Fed, of another controller, is lost")
 		}
 	})
-	s.reconciles("so does one that is added between the read and the write", (*env).lateCondition)
+	s.reconciles("a condition that another controller adds between the read and the write stays", (*env).lateCondition)
 }
 
 // staleNumbers are numbers of pods that say less than they seem to.

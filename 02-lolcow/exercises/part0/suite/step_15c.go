@@ -54,21 +54,21 @@ func (s *suite) namesTaken() {
 		made, _ := e.makeAndDelete()
 		e.expectNameConflict(otherDeployment(made))
 	})
-	s.reconciles("so is a Service", func(e *env) {
+	s.reconciles("a Service of the same name that the Lolcow does not own is left unchanged, and reported as NameConflict", func(e *env) {
 		_, made := e.makeAndDelete()
 		e.expectNameConflict(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: made.Name, Namespace: e.namespace},
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 		})
 	})
-	s.reconciles("so is a Deployment whose owner was an earlier Lolcow of that name", func(e *env) {
+	s.reconciles("so is a Deployment whose owner was an earlier Lolcow of the same name", func(e *env) {
 		made, _ := e.makeAndDelete()
 		other := otherDeployment(made)
 		other.OwnerReferences = made.OwnerReferences
 		e.expectNameConflict(other)
 	})
-	s.reconciles("so is one that is created between the read and the write", (*env).race)
-	s.reconciles("so is one that takes the place of the Lolcow's own between the read and the write", (*env).replacement)
+	s.reconciles("so is a Deployment that is created between the read and the write", (*env).race)
+	s.reconciles("so is a Deployment that takes the place of the Lolcow's own between the read and the write", (*env).replacement)
 	if s.failed {
 		return
 	}
@@ -95,7 +95,14 @@ func (e *env) additions() {
 	e.patch("the Deployment has a sidecar", e.deployment("Moo"), types.JSONPatchType,
 		`[{"op":"add","path":"/spec/template/spec/containers/0","value":{"name":"sidecar","image":"sidecar:1"}}]`)
 	e.settle("cow")
-	now := e.deployment("Moo")
+	e.expectAdditions(e.deployment("Moo"))
+	e.change("cow", fields{"greeting": "Baa"})
+	e.settle("cow")
+	e.expectAdditions(e.deployment("Baa"))
+}
+
+func (e *env) expectAdditions(now *deployment) {
+	e.Helper()
 	if now.Annotations["example.com/other"] != "moo" {
 		e.Errorf("the annotation of another controller is lost")
 	}

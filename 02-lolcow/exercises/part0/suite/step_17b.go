@@ -53,6 +53,16 @@ func (s *suite) watchesByIndex() {
 		}
 		e.quiet()
 	})
+	s.reconciles("with a ConfigMap, too, Reconcile does not ask to be called again in steady state", func(e *env) {
+		e.writeText(cowTexts, "Moo")
+		e.create("cow", fields{"greetingConfigMap": cowTexts})
+		e.settle("cow")
+		result, err := e.reconcile("cow")
+		e.must(err, "Reconcile returns an error")
+		if comesAgain(result, nil) {
+			e.Fatalf("nothing has changed, and Reconcile asks to be called again after %s: a changed text has to trigger it", result.RequeueAfter)
+		}
+	})
 	s.reconciles("without the ConfigMap, or its key, Ready is False with the reason GreetingNotFound, and the Deployment stays", (*env).noGreeting)
 	s.reconciles("a ConfigMap that cannot be read is reported as APIError, tried again, and the Deployment stays", (*env).unreadable)
 	if s.failed {
@@ -70,7 +80,7 @@ func (s *suite) watches() {
 	if s.failed {
 		return
 	}
-	s.reconciles("it arrives in each Lolcow that names the ConfigMap", func(e *env) {
+	s.reconciles("a changed text arrives in each Lolcow that names the ConfigMap", func(e *env) {
 		e.startWithTexts()
 		e.create("bull", fields{"greetingConfigMap": cowTexts})
 		e.awaitReport("bull")
