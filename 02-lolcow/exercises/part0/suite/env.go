@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/shared/exercise/check"
@@ -99,10 +99,22 @@ func (e *env) restart() {
 	e.operator = e.equipped(e.suite.project.New(e.suite.newClient(e.B, config), e.suite.scheme, e.recorder))
 }
 
-// equipped sets the fields of a reconciler that step 17c asks for, if it has them.
+// equipped sets the fields of a reconciler that step 17c asks for, if it has them. One that has the name and another type would
+// stay empty, and the reconciler would panic somewhere.
 func (e *env) equipped(operator Operator) Operator {
 	setField(operator, "DNS", e.dns.url)
 	setField(operator, "Now", e.clock.now)
+	for _, asked := range []struct {
+		step, field string
+		value       any
+	}{{"16b", "Recorder", e.recorder}, {"17c", "DNS", e.dns.url}, {"17c", "Now", e.clock.now}} {
+		if slices.Index(Steps, e.suite.last) < slices.Index(Steps, asked.step) {
+			continue
+		}
+		if is := otherType(operator, asked.field, asked.value); is != nil {
+			e.Fatalf("the field %s of LolcowReconciler has the type %s, and not the one that step %s asks for", asked.field, is, asked.step)
+		}
+	}
 	return operator
 }
 
@@ -155,56 +167,6 @@ func compact(value any) string {
 	return string(text)
 }
 
-// reconcile calls Reconcile once.
-func (e *env) reconcile(name string) (ctrl.Result, error) {
-	e.Event("Reconcile %s", name)
-	return e.operator.Reconcile(e.Context(), ctrl.Request{NamespacedName: e.key(name)})
-}
-
-// mostReconciliations is how many calls of Reconcile may come until nothing is left to do.
-const mostReconciliations = 10
-
-// settle calls Reconcile until two calls in a row write nothing and return no error.
-func (e *env) settle(name string) {
-	var writes []request
-	var err error
-	idle := 0
-	for range mostReconciliations {
-		before := e.wire.count()
-		_, err = e.reconcile(name)
-		writes = e.wire.writes(before)
-		if err != nil || len(writes) > 0 {
-			idle = 0
-			continue
-		}
-		if idle++; idle == 2 {
-			return
-		}
-	}
-	if err != nil {
-		e.Fatalf("after %d calls Reconcile still returns the error: %s", mostReconciliations, e.neutral(err.Error()))
-	}
-	if len(writes) == 0 {
-		writes = e.wire.writes(0)
-	}
-	e.Fatalf("after %d calls Reconcile still writes: %s", mostReconciliations, writes[0])
-}
-
-// neutral is a text without what differs from run to run.
-func (e *env) neutral(text string) string {
-	return strings.ReplaceAll(text, e.namespace, "NAMESPACE")
-}
-
-// quiet calls Reconcile for the Lolcow cow once more and asserts that nothing is written.
-func (e *env) quiet() {
-	before := e.wire.count()
-	_, err := e.reconcile("cow")
-	e.must(err, "Reconcile returns an error")
-	if writes := e.wire.writes(before); len(writes) > 0 {
-		e.Errorf("nothing has changed, and Reconcile writes: %s", writes[0])
-	}
-}
-
 func (e *env) deployments() []deployment {
 	var list appsv1.DeploymentList
 	e.must(e.client.List(e.Context(), &list, client.InNamespace(e.namespace)), "listing Deployments")
@@ -245,17 +207,6 @@ func (e *env) service() *corev1.Service {
 		e.Fatalf("the namespace has %d Services; expected 1", len(all))
 	}
 	return &all[0]
-}
-
-// rollOut does what the Deployment controller and the kubelets do: all pods of a Deployment are there and available.
-func (e *env) rollOut(deployment *appsv1.Deployment) {
-	e.Event("the Deployment controller: all pods are available")
-	replicas := *deployment.Spec.Replicas
-	deployment.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas,
-		AvailableReplicas: replicas,
-	}
-	e.must(e.client.Status().Update(e.Context(), deployment), "simulating the Deployment controller")
 }
 
 // condition returns a condition of a Lolcow, or an empty one.

@@ -18,14 +18,28 @@ func SetRecorder(reconciler any, recorder events.EventRecorder) {
 
 // setField sets a field of a reconciler, if it has one of this name and type.
 func setField(reconciler any, name string, value any) {
-	pointer := reflect.ValueOf(reconciler)
-	if pointer.Kind() != reflect.Pointer {
-		return
-	}
-	field := pointer.Elem().FieldByName(name)
+	field := fieldOf(reconciler, name)
 	if field.CanSet() && reflect.TypeOf(value).AssignableTo(field.Type()) {
 		field.Set(reflect.ValueOf(value))
 	}
+}
+
+// fieldOf is a field of a reconciler. It is not valid if there is none.
+func fieldOf(reconciler any, name string) reflect.Value {
+	pointer := reflect.ValueOf(reconciler)
+	if pointer.Kind() != reflect.Pointer {
+		return reflect.Value{}
+	}
+	return pointer.Elem().FieldByName(name)
+}
+
+// otherType is the type of a field that is there, and cannot have such a value; nil if it can, or is not there.
+func otherType(reconciler any, name string, value any) reflect.Type {
+	field := fieldOf(reconciler, name)
+	if !field.IsValid() || reflect.TypeOf(value).AssignableTo(field.Type()) {
+		return nil
+	}
+	return field.Type()
 }
 
 // announcement is one Event, as the operator gives it to its recorder.

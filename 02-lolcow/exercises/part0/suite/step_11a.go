@@ -70,25 +70,41 @@ func (s *suite) types() {
 	s.reconciles("a Lolcow with an empty spec is accepted, and has one replica", func(e *env) {
 		e.create("cow", fields{})
 		e.expectSpec("replicas", int64(1))
+		for _, field := range []string{"greeting", "port"} {
+			got, found, err := unstructured.NestedFieldNoCopy(e.lolcow("cow").Object, "spec", field)
+			e.must(err, "reading spec."+field)
+			if found && got != "" {
+				e.Errorf("spec.%s is unset, and stored as %v: the CRD has a default for it", field, got)
+			}
+		}
 	})
 	s.reconciles("a spec out of bounds is rejected, with the name of the field", (*env).bounds)
 	s.reconciles("replicas: 0, written by a Go program, stays 0", func(e *env) {
-		object, err := s.scheme.New(lolcowKind)
-		e.must(err, "making a Lolcow by the Go type of the project")
-		typed := object.(client.Object)
-		e.must(yaml.Unmarshal([]byte("spec: {replicas: 0}"), typed), "decoding a Lolcow")
-		typed.SetName("cow")
-		typed.SetNamespace(e.namespace)
-		e.must(e.client.Create(e.Context(), typed), "creating a Lolcow from Go")
+		e.createTyped("spec: {replicas: 0}")
 		e.expectSpec("replicas", int64(0))
+	})
+	s.reconciles("replicas that a Go program does not set are unset: the Lolcow has one", func(e *env) {
+		e.createTyped("spec: {greeting: Moo}")
+		e.expectSpec("replicas", int64(1))
 	})
 	s.reconciles("the status is a subresource: writing it leaves the spec and its generation as they are", (*env).statusSubresource)
 	s.samples()
 }
 
+// createTyped creates the Lolcow cow as a Go program does, by the type of the project.
+func (e *env) createTyped(manifest string) {
+	object, err := e.suite.scheme.New(lolcowKind)
+	e.must(err, "making a Lolcow by the Go type of the project")
+	typed := object.(client.Object)
+	e.must(yaml.Unmarshal([]byte(manifest), typed), "decoding a Lolcow")
+	typed.SetName("cow")
+	typed.SetNamespace(e.namespace)
+	e.must(e.client.Create(e.Context(), typed), "creating a Lolcow from Go")
+}
+
 func (s *suite) samples() {
 	s.reconciles("the samples in config/samples are accepted", func(e *env) {
-		greetings := 0
+		complete := 0
 		for file, content := range s.read(e.B, "config/samples") {
 			object := &unstructured.Unstructured{}
 			e.must(yaml.Unmarshal(content, &object.Object), "reading "+file)
@@ -100,12 +116,13 @@ func (s *suite) samples() {
 			if err := strict.Create(e.Context(), object); err != nil {
 				e.Errorf("%s: %v", file, err)
 			}
-			if greeting, _, _ := unstructured.NestedString(object.Object, "spec", "greeting"); greeting != "" {
-				greetings++
+			greeting, _, _ := unstructured.NestedString(object.Object, "spec", "greeting")
+			if _, port, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "port"); greeting != "" && port {
+				complete++
 			}
 		}
-		if greetings == 0 {
-			e.Fatalf("no sample in config/samples has a greeting")
+		if complete == 0 {
+			e.Fatalf("no sample in config/samples has a greeting and a port")
 		}
 	})
 }
@@ -163,9 +180,10 @@ func (e *env) statusSubresource() {
 	after := before.DeepCopy()
 
 	e.must(unstructured.SetNestedField(after.Object, "Baa", "spec", "greeting"), "changing the spec")
-	e.must(unstructured.SetNestedSlice(after.Object, []any{map[string]any{
+	ready := map[string]any{
 		"type": "Ready", "status": "False", "reason": "Trying", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
-	}}, "status", "conditions"), "setting a condition")
+	}
+	e.must(unstructured.SetNestedSlice(after.Object, []any{ready}, "status", "conditions"), "setting a condition")
 	err := e.client.Status().Update(e.Context(), after)
 	if apierrors.IsNotFound(err) {
 		e.Fatalf("the API server has no status of a Lolcow that could be written apart from the spec: 404")
@@ -177,5 +195,9 @@ func (e *env) statusSubresource() {
 	}
 	if e.lolcow("cow").GetGeneration() != before.GetGeneration() {
 		e.Fatalf("writing the status has changed metadata.generation")
+	}
+	e.must(unstructured.SetNestedSlice(after.Object, []any{ready, ready}, "status", "conditions"), "setting a condition twice")
+	if err := e.client.Status().Update(e.Context(), after); !apierrors.IsInvalid(err) {
+		e.Fatalf("status.conditions may have two conditions of the same type: it is not the list that the scaffold had")
 	}
 }

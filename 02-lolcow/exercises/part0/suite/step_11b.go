@@ -2,6 +2,9 @@ package suite
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // deployment are the behaviours of step 11b.
@@ -9,7 +12,7 @@ func (s *suite) deployment() {
 	s.reconciles("the greeting of the spec arrives in the pod template of a Deployment", func(e *env) {
 		e.create("cow", fields{"greeting": "Moo, says the first"})
 		e.settle("cow")
-		e.deployment("Moo, says the first")
+		e.expectImage(e.deployment("Moo, says the first"))
 	})
 	s.reconciles("another greeting arrives in the same Deployment", func(e *env) {
 		e.create("cow", fields{"greeting": "Moo, says the first"})
@@ -46,6 +49,7 @@ func (s *suite) deployment() {
 		e.quiet()
 	})
 	s.reconciles("two Lolcows have two Deployments, each with its own greeting", (*env).twoLolcows)
+	s.reconciles("the selector of a Deployment matches the pods of its own Lolcow, and of no other", (*env).selectors)
 	s.reconciles("a Lolcow that is deleted is no error, and nothing is written for it", func(e *env) {
 		before := e.wire.count()
 		if _, err := e.reconcile("gone"); err != nil {
@@ -61,6 +65,37 @@ func (e *env) expectReplicas(deployment *appsv1.Deployment, replicas int32) {
 	e.Helper()
 	if got := *deployment.Spec.Replicas; got != replicas {
 		e.Errorf("the Deployment has %d replicas; the Lolcow has %d", got, replicas)
+	}
+}
+
+// expectImage asserts the image of a container, and that a node which has it does not pull it.
+func (e *env) expectImage(deployment *appsv1.Deployment) {
+	e.Helper()
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		if container.Image != "lolcow:latest" {
+			continue
+		}
+		if container.ImagePullPolicy == corev1.PullAlways {
+			e.Errorf("the pull policy of the image is Always, which is the default for the tag latest: a node that has the image pulls it all the same")
+		}
+		return
+	}
+	e.Errorf("no container of the pod template has the image lolcow:latest")
+}
+
+// selectors compares the selectors of two Deployments with the labels of each other's pods.
+func (e *env) selectors() {
+	e.create("cow", fields{"greeting": "Moo, says the first"})
+	e.create("calf", fields{"greeting": "Baa, says the second"})
+	e.settle("cow")
+	e.settle("calf")
+	cow, calf := e.deployment("Moo, says the first"), e.deployment("Baa, says the second")
+	for _, pair := range [][2]*appsv1.Deployment{{cow, calf}, {calf, cow}} {
+		selector, err := metav1.LabelSelectorAsSelector(pair[0].Spec.Selector)
+		e.must(err, "reading the selector of a Deployment")
+		if selector.Matches(labels.Set(pair[1].Spec.Template.Labels)) {
+			e.Fatalf("the selector of one Lolcow's Deployment matches the pods of another Lolcow, and a selector cannot be changed later")
+		}
 	}
 }
 

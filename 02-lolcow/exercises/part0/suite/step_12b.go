@@ -2,6 +2,7 @@ package suite
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,9 +52,9 @@ func (s *suite) portConflict() {
 		before := e.wire.count()
 		result, err := e.reconcile("cow")
 		switch {
-		case err == nil && result.RequeueAfter == 0:
-			e.Errorf("Reconcile returns neither an error nor RequeueAfter: when the port is free, nothing triggers a reconciliation")
-		case err == nil && result.RequeueAfter < time.Millisecond:
+		case !comesAgain(result, err):
+			e.Errorf("Reconcile %s: when the port is free, nothing triggers a reconciliation", returned(err))
+		case result.RequeueAfter > 0 && result.RequeueAfter < time.Millisecond:
 			e.Errorf("Reconcile asks to be called again after %s: it would run without a pause", result.RequeueAfter)
 		}
 		if n := e.statusWrites(before); n > 0 {
@@ -61,7 +62,33 @@ func (s *suite) portConflict() {
 		}
 	})
 	s.reconciles("when the port is free, the Service gets it, and Ready says nothing of a conflict", (*env).portReleased)
-	s.reconciles("a Service that is invalid for another reason is not reported as a PortConflict", (*env).otherRejection)
+	s.reconciles("a Service with another port keeps that while the new one is taken, which is reported as a PortConflict, too", (*env).portKept)
+	s.otherRejections()
+}
+
+// otherRejections are of Services that are invalid, without a conflict of ports.
+func (s *suite) otherRejections() {
+	for _, one := range []struct{ behaviour, field, message string }{
+		{"a Service that is invalid for another reason is not reported as a PortConflict",
+			"spec.externalName", `Invalid value: "moo": may not be set`},
+		{"a cluster IP that another Service has is not reported as a PortConflict",
+			"spec.clusterIPs", `Invalid value: ["10.0.0.99"]: failed to allocate IP 10.0.0.99: provided IP is already allocated`},
+		{"a port that is out of the range of the cluster is not reported as a PortConflict",
+			"spec.ports[0].nodePort", "Invalid value: 30070: provided port is not in the valid range. The range of valid ports is 31000-32767"},
+	} {
+		s.reconciles(one.behaviour, func(e *env) {
+			e.wire.replace(invalidService(one.field, one.message))
+			e.create("cow", fields{"greeting": "Moo", "port": int64(firstPort)})
+			e.attempt()
+			ready := e.condition("cow", "Ready")
+			if ready.Status != metav1.ConditionFalse || ready.Reason == conflict {
+				e.Fatalf("the API server rejects %s, and the condition Ready is %s", one.field, describe(ready))
+			}
+			if !strings.Contains(ready.Message, one.field) {
+				e.Errorf("the message of the condition does not have the text of the API server, with the field %s", one.field)
+			}
+		})
+	}
 }
 
 // occupy creates a Service that has the port.
@@ -80,22 +107,43 @@ func (e *env) attempt() {
 }
 
 // invalidService responds to all that writes a Service as the API server does to one with a field that cannot be.
-func invalidService(r request) *http.Response {
-	if r.resource != "services" || !slices.Contains(writeVerbs, r.verb) || r.verb == "delete" {
-		return nil
+func invalidService(field, message string) func(request) *http.Response {
+	return func(r request) *http.Response {
+		if r.resource != "services" || !slices.Contains(writeVerbs, r.verb) || r.verb == "delete" {
+			return nil
+		}
+		body, err := json.Marshal(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Message: fmt.Sprintf(`Service "cow" is invalid: %s: %s`, field, message),
+			Reason:  metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+			Details: &metav1.StatusDetails{Kind: "Service", Name: "cow", Causes: []metav1.StatusCause{
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: field, Message: message},
+			}},
+		})
+		if err != nil {
+			return nil
+		}
+		return respond(http.StatusUnprocessableEntity, "application/json", string(body))
 	}
-	body, err := json.Marshal(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Message: `Service "cow" is invalid: spec.externalName: Invalid value: "moo": may not be set`,
-		Reason:  metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
-		Details: &metav1.StatusDetails{Kind: "Service", Name: "cow", Causes: []metav1.StatusCause{
-			{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.externalName", Message: `Invalid value: "moo": may not be set`},
-		}},
-	})
-	if err != nil {
-		return nil
+}
+
+// portKept asks for the port of another Service when the Lolcow has one already.
+func (e *env) portKept() {
+	e.create("cow", fields{"greeting": "Moo", "port": int64(firstPort)})
+	e.settle("cow")
+	e.occupy()
+	e.change("cow", fields{"port": int64(occupiedPort)})
+	e.attempt()
+	ready := e.expectReady(metav1.ConditionFalse, conflict)
+	if !strings.Contains(ready.Message, allocated) {
+		e.Errorf("the message of the condition does not have the text of the API server, %q", allocated)
 	}
-	return respond(http.StatusUnprocessableEntity, "application/json", string(body))
+	if e.serviceAt(firstPort) == nil {
+		e.Errorf("the Service has lost the port that it had")
+	}
+	if result, err := e.reconcile("cow"); !comesAgain(result, err) {
+		e.Errorf("Reconcile %s: when the port is free, nothing triggers a reconciliation", returned(err))
+	}
 }
 
 // portReleased deletes the Service that has the port, and expects the Lolcow to get it.
@@ -116,18 +164,4 @@ func (e *env) portReleased() {
 	e.settle("cow")
 	e.expectPort(occupiedPort)
 	e.expectReady(metav1.ConditionFalse, rollingOut)
-}
-
-// otherRejection has the Service rejected for another field.
-func (e *env) otherRejection() {
-	e.wire.replace(invalidService)
-	e.create("cow", fields{"greeting": "Moo", "port": int64(firstPort)})
-	e.attempt()
-	ready := e.condition("cow", "Ready")
-	if ready.Status != metav1.ConditionFalse || ready.Reason == conflict {
-		e.Fatalf("the API server rejects spec.externalName, and the condition Ready is %s", describe(ready))
-	}
-	if !strings.Contains(ready.Message, "spec.externalName") {
-		e.Errorf("the message of the condition does not have the text of the API server, with the field spec.externalName")
-	}
 }

@@ -107,7 +107,10 @@ func (e *env) expectAllowed() {
 // elsewhere says that a permission is there in another group, or that it is there and not enough.
 func elsewhere(p permission, all []permission) string {
 	for _, one := range all {
-		if one == p {
+		switch {
+		case one == p && slices.Contains(all, permission{lolcowKind.Group, "lolcows/finalizers", "update"}):
+			return "; it has that, and to change the owner references of what exists, it needs delete besides"
+		case one == p:
 			return "; it has that, and an owner reference with blockOwnerDeletion needs update lolcows/finalizers.my.domain besides"
 		}
 		if one.resource == p.resource && one.verb == p.verb && one.group != p.group {
@@ -126,6 +129,9 @@ func (s *suite) rules(b *check.B) []rbacv1.PolicyRule {
 		var role rbacv1.ClusterRole
 		if err := yaml.UnmarshalStrict([]byte(part), &role); err != nil {
 			b.Fatalf("config/rbac/role.yaml: %v", err)
+		}
+		if role.Kind != "ClusterRole" && len(role.Rules) > 0 {
+			b.Fatalf("config/rbac/role.yaml has a %s of one namespace: Lolcows may be in each one, so the operator needs a ClusterRole", role.Kind)
 		}
 		rules = append(rules, role.Rules...)
 	}
@@ -176,9 +182,11 @@ func derived(p permission, owned bool) bool {
 	case "lolcows/finalizers":
 		// For blockOwnerDeletion in an owner reference.
 		return owned && p.verb == "update"
+	case "deployments", "services":
+		// To change an owner reference: the admission plugin OwnerReferencesPermissionEnforcement asks for it.
+		return owned && p.verb == "delete"
 	}
-	// To change an owner reference: the admission plugin OwnerReferencesPermissionEnforcement asks for it.
-	return owned && p.verb == "delete" && p.group != lolcowKind.Group
+	return false
 }
 
 // operatorUser is the ServiceAccount of the operator.

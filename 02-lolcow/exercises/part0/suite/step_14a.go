@@ -1,10 +1,9 @@
 package suite
 
 import (
+	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -33,16 +32,26 @@ func (s *suite) conditions() {
 		e.change("cow", fields{"greeting": "Baa"})
 		e.settle("cow")
 		e.expectReady(metav1.ConditionFalse, rollingOut)
+		e.stall(e.deployment("Baa"))
+		e.settle("cow")
+		e.expectReady(metav1.ConditionFalse, deadline)
+		e.change("cow", fields{"greeting": "Good night"})
+		e.settle("cow")
+		e.expectReady(metav1.ConditionFalse, rollingOut)
 	})
 	s.reconciles("Ready is False with the reason ScaledToZero where no pod is desired and none is left", func(e *env) {
 		e.serve()
 		e.change("cow", fields{"replicas": int64(0)})
 		e.settle("cow")
 		e.expectReady(metav1.ConditionFalse, rollingOut)
+		e.simulate("one pod is left", e.deployment("Moo"), pods{1, 1, 1, 1}, replacing)
+		e.settle("cow")
+		e.expectReady(metav1.ConditionFalse, rollingOut)
 		e.rollOut(e.deployment("Moo"))
 		e.settle("cow")
 		e.expectReady(metav1.ConditionFalse, scaledToZero)
 	})
+	s.staleNumbers()
 	s.reconciles("Ready is False with the reason ProgressDeadlineExceeded where the Deployment says so", func(e *env) {
 		e.create("cow", fields{"greeting": "Moo"})
 		e.settle("cow")
@@ -51,17 +60,7 @@ func (s *suite) conditions() {
 		e.expectReady(metav1.ConditionFalse, deadline)
 	})
 	s.reconciles("lastTransitionTime changes with the status of the condition, and only then", (*env).transitionTime)
-	s.reconciles("a condition that another controller has added stays", func(e *env) {
-		e.create("cow", fields{"greeting": "Moo"})
-		e.settle("cow")
-		e.addCondition("cow", "Fed")
-		e.rollOut(e.deployment("Moo"))
-		e.settle("cow")
-		e.expectReady(metav1.ConditionTrue, serving)
-		if e.condition("cow", "Fed").Reason != "Hay" {
-			e.Fatalf("the condition Fed, of another controller, is lost")
-		}
-	})
+	s.otherConditions()
 	s.reconciles("a reconciliation writes the status at most once, and not at all if nothing has changed", func(e *env) {
 		e.create("cow", fields{"greeting": "Moo"})
 		before := e.wire.count()
@@ -75,6 +74,42 @@ func (s *suite) conditions() {
 	})
 }
 
+// otherConditions are those of other controllers.
+func (s *suite) otherConditions() {
+	s.reconciles("a condition that another controller has added stays", func(e *env) {
+		e.create("cow", fields{"greeting": "Moo"})
+		e.settle("cow")
+		e.must(e.addCondition("cow", "Fed"), "adding a condition")
+		e.rollOut(e.deployment("Moo"))
+		e.settle("cow")
+		e.expectReady(metav1.ConditionTrue, serving)
+		if e.condition("cow", "Fed").Reason != "Hay" {
+			e.Fatalf("the condition Fed, of another controller, is lost")
+		}
+	})
+	s.reconciles("a condition that another controller adds between the read and the write stays", (*env).lateCondition)
+}
+
+// staleNumbers are numbers of pods that say less than they seem to.
+func (s *suite) staleNumbers() {
+	s.reconciles("what Reconcile has read before it changed the Deployment does not count afterwards", func(e *env) {
+		e.serve()
+		e.change("cow", fields{"greeting": "Baa"})
+		_, _ = e.reconcile("cow")
+		if e.saysReady() {
+			e.Fatalf("the greeting has just been changed, and Ready is True for that: the status of the Deployment was read before the change")
+		}
+	})
+	s.reconciles("old pods do not count: while one is left, Ready is RollingOut, or ProgressDeadlineExceeded", (*env).oldPods)
+	s.reconciles("a pod that is ready, and not yet available, does not count", func(e *env) {
+		e.create("cow", fields{"greeting": "Moo"})
+		e.settle("cow")
+		e.simulate("the pod is ready for less than minReadySeconds", e.deployment("Moo"), pods{replicas: 1, updated: 1, ready: 1}, replaced)
+		e.settle("cow")
+		e.expectReady(metav1.ConditionFalse, rollingOut)
+	})
+}
+
 // serve creates the Lolcow cow with the greeting Moo, and brings it to the state in which it serves that.
 func (e *env) serve() {
 	e.create("cow", fields{"greeting": "Moo"})
@@ -84,17 +119,46 @@ func (e *env) serve() {
 	e.expectReady(metav1.ConditionTrue, serving)
 }
 
-// stall does what the Deployment controller does when a rollout makes no progress.
-func (e *env) stall(deployment *appsv1.Deployment) {
-	e.Event("the Deployment controller: the rollout makes no progress")
-	deployment.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: deployment.Generation, Replicas: 1, UpdatedReplicas: 1, UnavailableReplicas: 1,
-		Conditions: []appsv1.DeploymentCondition{{
-			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: deadline,
-			Message: "ReplicaSet has timed out progressing.",
-		}},
+// saysReady reports whether Ready is True for the present generation of the Lolcow cow.
+func (e *env) saysReady() bool {
+	ready := e.condition("cow", "Ready")
+	return ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == e.lolcow("cow").GetGeneration()
+}
+
+// oldPods has as many pods available as are desired, and they are old ones.
+func (e *env) oldPods() {
+	e.serve()
+	e.change("cow", fields{"greeting": "Baa"})
+	e.settle("cow")
+	e.simulate("the old pod is available, and there is no new one", e.deployment("Baa"), pods{1, 0, 1, 1}, replacing)
+	e.settle("cow")
+	e.expectReady(metav1.ConditionFalse, rollingOut)
+	e.simulate("the old pod is available, the new one is not", e.deployment("Baa"), pods{2, 1, 1, 1}, replacing)
+	e.settle("cow")
+	e.expectReady(metav1.ConditionFalse, rollingOut)
+	e.simulate("so it is still, and the rollout makes no progress", e.deployment("Baa"), pods{2, 1, 1, 1}, deadline)
+	e.settle("cow")
+	e.expectReady(metav1.ConditionFalse, deadline)
+}
+
+// lateCondition has another controller add its condition when the operator has read the Lolcow.
+func (e *env) lateCondition() {
+	e.create("cow", fields{"greeting": "Moo"})
+	var added error
+	done := false
+	e.wire.interfere(func(r request) {
+		if r.resource == "lolcows/status" && slices.Contains(writeVerbs, r.verb) && !done {
+			done, added = true, e.addCondition("cow", "Fed")
+		}
+	})
+	e.attempt()
+	e.must(added, "adding a condition")
+	e.wire.replace(nil)
+	e.settle("cow")
+	e.expectReady(metav1.ConditionFalse, rollingOut)
+	if e.condition("cow", "Fed").Reason != "Hay" {
+		e.Fatalf("the condition Fed, which another controller has added meanwhile, is lost: the list was written as it had been read")
 	}
-	e.must(e.client.Status().Update(e.Context(), deployment), "simulating the Deployment controller")
 }
 
 // backdate changes the time of the last transition of all conditions.
@@ -110,16 +174,23 @@ func (e *env) backdate(name string, to metav1.Time) {
 }
 
 // addCondition does what another controller does.
-func (e *env) addCondition(name, conditionType string) {
+func (e *env) addCondition(name, conditionType string) error {
 	e.Event("another controller: the condition %s", conditionType)
-	lolcow := e.lolcow(name)
+	lolcow := e.newLolcow(name, nil)
+	if err := e.client.Get(e.Context(), e.key(name), lolcow); err != nil {
+		return err
+	}
 	list, _, err := unstructured.NestedSlice(lolcow.Object, "status", "conditions")
-	e.must(err, "reading status.conditions")
+	if err != nil {
+		return err
+	}
 	list = append(list, map[string]any{
 		"type": conditionType, "status": "True", "reason": "Hay", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
 	})
-	e.must(unstructured.SetNestedSlice(lolcow.Object, list, "status", "conditions"), "changing status.conditions")
-	e.must(e.client.Status().Update(e.Context(), lolcow), "changing status.conditions")
+	if err := unstructured.SetNestedSlice(lolcow.Object, list, "status", "conditions"); err != nil {
+		return err
+	}
+	return e.client.Status().Update(e.Context(), lolcow)
 }
 
 // statusWrites counts the writes of the status of a Lolcow.

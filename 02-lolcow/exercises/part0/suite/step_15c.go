@@ -34,6 +34,10 @@ func (s *suite) applies() {
 		e.patch("the Deployment has 5 replicas", e.deployment("Moo"), types.MergePatchType, `{"spec":{"replicas":5}}`)
 		e.settle("cow")
 		e.expectReplicas(e.deployment("Moo"), 1)
+		e.patch("the Deployment has another image", e.deployment("Moo"), types.JSONPatchType,
+			`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"other:1"}]`)
+		e.settle("cow")
+		e.expectImage(e.deployment("Moo"))
 		e.patch("the Service selects other pods", e.service(), types.MergePatchType, `{"spec":{"selector":{"example.com/other":"moo"}}}`)
 		e.settle("cow")
 		if e.service().Spec.Selector["example.com/other"] != "" {
@@ -41,20 +45,47 @@ func (s *suite) applies() {
 		}
 	})
 	s.reconciles("what others add to the Deployment stays: a container, an annotation", (*env).additions)
+	s.namesTaken()
+}
+
+// namesTaken has objects that the Lolcow does not own under the names of its dependents.
+func (s *suite) namesTaken() {
 	s.reconciles("a Deployment of the same name that the Lolcow does not own is left unchanged, and reported as NameConflict", func(e *env) {
-		other := e.sameName()
-		e.must(e.createOther(other), "creating the other Deployment")
-		e.create("cow", fields{"greeting": "Moo"})
-		e.attempt()
-		e.expectUnchanged(other)
-		if ready := e.expectReady(metav1.ConditionFalse, nameConflict); !strings.Contains(ready.Message, other.Name) {
-			e.Errorf("the message of the condition does not name the object, %s", other.Name)
-		}
-		e.Event("kubectl delete: Deployment %s", other.Name)
-		e.must(e.client.Delete(e.Context(), other), "deleting the other Deployment")
-		e.expectRecovery(nameConflict)
+		made, _ := e.makeAndDelete()
+		e.expectNameConflict(otherDeployment(made))
 	})
-	s.reconciles("so is one that is created between the read and the write", (*env).race)
+	s.reconciles("a Service of the same name that the Lolcow does not own is left unchanged, and reported as NameConflict", func(e *env) {
+		_, made := e.makeAndDelete()
+		e.expectNameConflict(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: made.Name, Namespace: e.namespace},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		})
+	})
+	s.reconciles("so is a Deployment whose owner was an earlier Lolcow of the same name", func(e *env) {
+		made, _ := e.makeAndDelete()
+		other := otherDeployment(made)
+		other.OwnerReferences = made.OwnerReferences
+		e.expectNameConflict(other)
+	})
+	s.reconciles("so is a Deployment that is created between the read and the write", (*env).race)
+	s.reconciles("so is a Deployment that takes the place of the Lolcow's own between the read and the write", (*env).replacement)
+	if s.failed {
+		return
+	}
+	s.reconciles("when such a Deployment is deleted, the Lolcow gets its own, although nothing has changed in the Lolcow", func(e *env) {
+		made, _ := e.makeAndDelete()
+		other := otherDeployment(made)
+		e.must(e.createOther(other), "creating the other Deployment")
+		e.impersonate(e.rules())
+		e.start()
+		e.create("cow", fields{"greeting": "Moo"})
+		e.await("Ready has the reason "+nameConflict, func() bool { return e.condition("cow", "Ready").Reason == nameConflict })
+		e.remove("Deployment", other)
+		e.await("a Deployment of the Lolcow in place of the one that was deleted", func() bool {
+			all := e.deployments()
+			return len(all) == 1 && all[0].UID != other.UID
+		})
+	})
 }
 
 // additions does what a service mesh may do: its container comes first.
@@ -64,7 +95,14 @@ func (e *env) additions() {
 	e.patch("the Deployment has a sidecar", e.deployment("Moo"), types.JSONPatchType,
 		`[{"op":"add","path":"/spec/template/spec/containers/0","value":{"name":"sidecar","image":"sidecar:1"}}]`)
 	e.settle("cow")
-	now := e.deployment("Moo")
+	e.expectAdditions(e.deployment("Moo"))
+	e.change("cow", fields{"greeting": "Baa"})
+	e.settle("cow")
+	e.expectAdditions(e.deployment("Baa"))
+}
+
+func (e *env) expectAdditions(now *deployment) {
+	e.Helper()
 	if now.Annotations["example.com/other"] != "moo" {
 		e.Errorf("the annotation of another controller is lost")
 	}
@@ -80,38 +118,83 @@ func (e *env) patch(what string, object client.Object, form types.PatchType, pat
 	e.must(e.client.Patch(e.Context(), object, client.RawPatch(form, []byte(patch)), client.FieldOwner("another-writer")), "patching a dependent")
 }
 
-// sameName has the operator make a Deployment, deletes all of it, and returns another Deployment of that name and with that
-// selector, which is not there yet.
-func (e *env) sameName() *deployment {
+// makeAndDelete has the operator make a Deployment and a Service, deletes them and their Lolcow, and returns them.
+func (e *env) makeAndDelete() (*deployment, *corev1.Service) {
 	e.create("cow", fields{"greeting": "Moo"})
 	e.settle("cow")
-	made := e.deployment("Moo")
+	deployment, service := e.deployment("Moo"), e.service()
 	e.Event("kubectl delete: Lolcow cow, with its dependents")
-	for _, one := range []client.Object{e.lolcow("cow"), made, e.service()} {
+	for _, one := range []client.Object{e.lolcow("cow"), deployment, service} {
 		e.must(e.client.Delete(e.Context(), one), "deleting a Lolcow and its dependents")
 	}
 	e.settle("cow")
-	other := &deployment{ObjectMeta: metav1.ObjectMeta{Name: made.Name, Namespace: e.namespace}}
+	return deployment, service
+}
+
+// otherDeployment is another one, of the same name and with the same selector, which is not there yet.
+func otherDeployment(made *deployment) *deployment {
+	other := &deployment{ObjectMeta: metav1.ObjectMeta{Name: made.Name, Namespace: made.Namespace}}
 	other.Spec.Replicas = new(int32(2))
 	other.Spec.Selector = made.Spec.Selector
-	other.Spec.Template.Labels = made.Spec.Selector.MatchLabels
+	other.Spec.Template.Labels = made.Spec.Template.Labels
 	other.Spec.Template.Spec.Containers = []corev1.Container{{Name: "other", Image: "other"}}
 	return other
 }
 
-// createOther creates a Deployment that no Lolcow owns.
-func (e *env) createOther(other *deployment) error {
-	e.Event("kubectl create: Deployment %s, of a user", other.Name)
+// createOther creates an object that the Lolcow does not own.
+func (e *env) createOther(other client.Object) error {
+	e.Event("kubectl create: %s %s, of a user", e.kind(other), other.GetName())
 	return e.client.Create(e.Context(), other)
+}
+
+func (e *env) kind(object client.Object) string {
+	gvk, err := e.client.GroupVersionKindFor(object)
+	e.must(err, "reading the kind of an object")
+	return gvk.Kind
+}
+
+// expectNameConflict creates the Lolcow cow where another object has the name of a dependent, and then deletes that.
+func (e *env) expectNameConflict(other client.Object) {
+	e.must(e.createOther(other), "creating the other "+e.kind(other))
+	e.create("cow", fields{"greeting": "Moo"})
+	e.attempt()
+	e.expectUnchanged(other)
+	if ready := e.expectReady(metav1.ConditionFalse, nameConflict); !strings.Contains(ready.Message, other.GetName()) {
+		e.Errorf("the message of the condition does not name the object, %s", other.GetName())
+	}
+	e.Event("kubectl delete: %s %s", e.kind(other), other.GetName())
+	e.must(e.client.Delete(e.Context(), other), "deleting the other "+e.kind(other))
+	e.expectRecovery(nameConflict)
 }
 
 // race has a Deployment of the name created when the operator has read that there is none.
 func (e *env) race() {
-	other := e.sameName()
+	made, _ := e.makeAndDelete()
 	e.create("cow", fields{"greeting": "Moo"})
+	e.raceWith(otherDeployment(made), nil)
+}
+
+// replacement has the Lolcow's Deployment replaced by another one when the operator has read it.
+func (e *env) replacement() {
+	e.create("cow", fields{"greeting": "Moo"})
+	e.settle("cow")
+	made := e.deployment("Moo")
+	e.change("cow", fields{"greeting": "Baa"})
+	e.raceWith(otherDeployment(made), made)
+}
+
+// raceWith creates a Deployment before the operator writes one, in the place of another if that is given.
+func (e *env) raceWith(other, instead *deployment) {
 	var created error
 	e.wire.interfere(func(r request) {
-		if r.resource == "deployments" && slices.Contains(writeVerbs, r.verb) && other.UID == "" {
+		if r.resource != "deployments" || !slices.Contains(writeVerbs, r.verb) || other.UID != "" || created != nil {
+			return
+		}
+		if instead != nil {
+			e.Event("kubectl delete: Deployment %s", instead.Name)
+			created = e.client.Delete(e.Context(), instead)
+		}
+		if created == nil {
 			created = e.createOther(other)
 		}
 	})
@@ -121,14 +204,14 @@ func (e *env) race() {
 	e.expectReady(metav1.ConditionFalse, nameConflict)
 }
 
-// expectUnchanged asserts that a Deployment is as it was created.
-func (e *env) expectUnchanged(other *deployment) {
+// expectUnchanged asserts that an object is as it was created.
+func (e *env) expectUnchanged(other client.Object) {
 	e.Helper()
-	var now deployment
-	if err := e.client.Get(e.Context(), client.ObjectKeyFromObject(other), &now); err != nil || now.UID != other.UID {
-		e.Fatalf("the Deployment %s, which the Lolcow does not own, was deleted", other.Name)
+	now := other.DeepCopyObject().(client.Object)
+	if err := e.client.Get(e.Context(), client.ObjectKeyFromObject(other), now); err != nil || now.GetUID() != other.GetUID() {
+		e.Fatalf("the %s %s, which the Lolcow does not own, was deleted", e.kind(other), other.GetName())
 	}
-	if now.ResourceVersion != other.ResourceVersion {
-		e.Fatalf("the Deployment %s, which the Lolcow does not own, was changed", other.Name)
+	if now.GetResourceVersion() != other.GetResourceVersion() {
+		e.Fatalf("the %s %s, which the Lolcow does not own, was changed", e.kind(other), other.GetName())
 	}
 }

@@ -49,6 +49,22 @@ func (s *suite) failures() {
 		e.wire.replace(nil)
 		e.expectRecovery(apiError)
 	})
+	s.reconciles("a connection that is lost is reported as APIError, tried again, and forgotten when there is one", func(e *env) {
+		e.wire.replace(lostConnection)
+		e.create("cow", fields{"greeting": "Moo"})
+		e.expectFailure(apiError, errLost.Error())
+		e.Event("the API server can be reached again")
+		e.wire.replace(nil)
+		e.expectRecovery(apiError)
+	})
+	s.reconciles("a Service that is invalid is reported as ApplyFailed, tried again, and there when it is valid", func(e *env) {
+		e.wire.replace(invalidService("spec.externalName", `Invalid value: "moo": may not be set`))
+		e.create("cow", fields{"greeting": "Moo"})
+		e.expectFailure(applyFailed, "spec.externalName")
+		e.Event("what made it invalid is gone")
+		e.wire.replace(nil)
+		e.expectRecovery(applyFailed)
+	})
 	s.reconciles("a Conflict is not reported: the next reconciliation reads again, and succeeds", (*env).conflict)
 }
 
@@ -61,8 +77,8 @@ func (e *env) expectFailure(reason, text string) {
 	}
 	before := e.wire.count()
 	result, err := e.reconcile("cow")
-	if err == nil && result.RequeueAfter == 0 {
-		e.Errorf("Reconcile reports %s, and returns neither an error nor RequeueAfter: nothing triggers another try", reason)
+	if !comesAgain(result, err) {
+		e.Errorf("Reconcile reports %s, and %s: nothing triggers another try", reason, returned(err))
 	}
 	if e.statusWrites(before) > 0 {
 		e.Errorf("a retry that fails as the one before writes the status")
@@ -177,6 +193,14 @@ func tooManyRequests(r request) *http.Response {
 	return respond(http.StatusTooManyRequests, "text/plain", "slow down")
 }
 
+// lostConnection loses each request that writes a Service.
+func lostConnection(r request) *http.Response {
+	if r.resource != "services" || !slices.Contains(writeVerbs, r.verb) {
+		return nil
+	}
+	return noResponse
+}
+
 // conflict has another controller change the Deployment between the operator's read and its write.
 func (e *env) conflict() {
 	e.serve()
@@ -199,8 +223,11 @@ func (e *env) conflict() {
 		e.Fatalf("what was read of the Deployment is out of date, and the condition Ready is %s", describe(ready))
 	}
 	arrived := slices.ContainsFunc(e.deployments(), func(d deployment) bool { return says(d.Spec.Template, "Baa") })
-	if !arrived && err == nil && result.RequeueAfter == 0 {
-		e.Fatalf("after a Conflict Reconcile returns neither an error nor RequeueAfter: nothing triggers another try")
+	if !arrived && e.saysReady() {
+		e.Fatalf("the new greeting could not be written, and Ready is True for it")
+	}
+	if !arrived && !comesAgain(result, err) {
+		e.Fatalf("after a Conflict Reconcile %s: nothing triggers another try", returned(err))
 	}
 	e.Eventually(patience, func() string {
 		_, _ = e.reconcile("cow")

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,6 +26,15 @@ func (s *suite) events() {
 		if one := e.expectAnnounced(conflict, corev1.EventTypeWarning); !strings.Contains(one.note, allocated) {
 			e.Errorf("the Event does not have the text of the API server, %q", allocated)
 		}
+	})
+	s.reconciles("a change of the spec that leaves the reason as it is, is not announced", func(e *env) {
+		e.occupy()
+		e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+		e.attempt()
+		e.change("cow", fields{"greeting": "Baa"})
+		e.attempt()
+		e.expectReady(metav1.ConditionFalse, conflict)
+		e.expectAnnounced(conflict, corev1.EventTypeWarning)
 	})
 	s.reconciles("an Event is sent after the status was written: if that fails, none is sent", func(e *env) {
 		e.occupy()
@@ -46,6 +56,19 @@ func (s *suite) events() {
 		e.restart()
 		e.quiet()
 		e.expectAnnounced(serving, corev1.EventTypeNormal)
+	})
+	s.reconciles("the type of an Event is that of its reason: Normal for ScaledToZero, Warning for ProgressDeadlineExceeded", func(e *env) {
+		e.serve()
+		e.change("cow", fields{"replicas": int64(0)})
+		e.settle("cow")
+		e.rollOut(e.deployment("Moo"))
+		e.settle("cow")
+		e.expectAnnounced(scaledToZero, corev1.EventTypeNormal)
+		e.change("cow", fields{"replicas": int64(1)})
+		e.settle("cow")
+		e.stall(e.deployment("Moo"))
+		e.settle("cow")
+		e.expectAnnounced(deadline, corev1.EventTypeWarning)
 	})
 	s.reconciles("the Event arrives at the API server, with the role in config/rbac/role.yaml", (*env).eventArrives)
 }

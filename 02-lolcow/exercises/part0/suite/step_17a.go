@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -20,10 +21,17 @@ func (s *suite) owns() {
 		e.serve()
 		result, err := e.reconcile("cow")
 		e.must(err, "Reconcile returns an error")
-		if result.RequeueAfter != 0 {
+		if comesAgain(result, nil) {
 			e.Errorf("nothing is left to do, and Reconcile asks to be called again after %s: what changes until then stays as it is", result.RequeueAfter)
 		}
 	})
+	if s.failed {
+		return
+	}
+	if s.last == "17a" {
+		// From the next step on, what the Lolcow does not own is left alone.
+		s.reconciles("dependents that were made before there were owner references get them", (*env).adoption)
+	}
 	if s.failed {
 		return
 	}
@@ -75,6 +83,23 @@ func (e *env) expectController(kind string, object client.Object) {
 		return
 	}
 	e.Fatalf("the %s has no owner reference to its Lolcow: the garbage collector would leave it", kind)
+}
+
+// adoption starts the operator, in its role, where the dependents are those of the step before.
+func (e *env) adoption() {
+	e.create("cow", fields{"greeting": "Moo"})
+	e.settle("cow")
+	for kind, dependent := range map[string]client.Object{"Deployment": e.deployment("Moo"), "Service": e.service()} {
+		e.Event("the %s has no owner reference", kind)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))
+		e.must(e.client.Patch(e.Context(), dependent, patch), "removing an owner reference")
+	}
+	e.impersonate(e.rules())
+	e.start()
+	e.await("an owner reference of the Deployment and of the Service that were there", func() bool {
+		lolcow := e.lolcow("cow")
+		return metav1.IsControlledBy(e.deployment("Moo"), lolcow) && metav1.IsControlledBy(e.service(), lolcow)
+	})
 }
 
 // startQuiet starts the operator as on a cluster, and returns when it has nothing left to do for the Lolcow cow.

@@ -53,11 +53,26 @@ func (s *suite) watchesByIndex() {
 		}
 		e.quiet()
 	})
+	s.reconciles("with a ConfigMap, too, Reconcile does not ask to be called again in steady state", func(e *env) {
+		e.writeText(cowTexts, "Moo")
+		e.create("cow", fields{"greetingConfigMap": cowTexts})
+		e.settle("cow")
+		result, err := e.reconcile("cow")
+		e.must(err, "Reconcile returns an error")
+		if comesAgain(result, nil) {
+			e.Fatalf("nothing has changed, and Reconcile asks to be called again after %s: a changed text has to trigger it", result.RequeueAfter)
+		}
+	})
 	s.reconciles("without the ConfigMap, or its key, Ready is False with the reason GreetingNotFound, and the Deployment stays", (*env).noGreeting)
 	s.reconciles("a ConfigMap that cannot be read is reported as APIError, tried again, and the Deployment stays", (*env).unreadable)
 	if s.failed {
 		return
 	}
+	s.watches()
+}
+
+// watches are the behaviours that need a manager.
+func (s *suite) watches() {
 	s.reconciles("a changed text arrives, although nothing has changed in the Lolcow", func(e *env) {
 		e.startWithTexts()
 		e.expectArrival("cow", cowTexts, "Baa")
@@ -65,6 +80,16 @@ func (s *suite) watchesByIndex() {
 	if s.failed {
 		return
 	}
+	s.reconciles("a changed text arrives in each Lolcow that names the ConfigMap", func(e *env) {
+		e.startWithTexts()
+		e.create("bull", fields{"greetingConfigMap": cowTexts})
+		e.awaitReport("bull")
+		before := map[string]corev1.PodTemplateSpec{"cow": e.template("cow"), "bull": e.template("bull")}
+		e.writeText(cowTexts, "Baa")
+		e.await("the changed text in the pod templates of both Lolcows", func() bool {
+			return e.arrived("cow", cowTexts, "Baa", before["cow"]) && e.arrived("bull", cowTexts, "Baa", before["bull"])
+		})
+	})
 	s.reconciles("a ConfigMap that is created later, or deleted, triggers a reconciliation", (*env).comesAndGoes)
 	s.reconciles("200 ConfigMaps that no Lolcow names trigger no reconciliation", func(e *env) {
 		m := e.startWithTexts()
@@ -211,10 +236,13 @@ func (e *env) startWithTexts() running {
 func (e *env) expectArrival(name, configMap, text string) {
 	before := e.template(name)
 	e.writeText(configMap, text)
-	e.await("the changed text in the pod template of the Lolcow "+name, func() bool {
-		now := e.template(name)
-		return !equality.Semantic.DeepEqual(now, before) && receives(now, configMap, text)
-	})
+	e.await("the changed text in the pod template of the Lolcow "+name, func() bool { return e.arrived(name, configMap, text, before) })
+}
+
+// arrived reports whether the pod template of a Lolcow has changed, and its pods get the text.
+func (e *env) arrived(name, configMap, text string, before corev1.PodTemplateSpec) bool {
+	now := e.template(name)
+	return !equality.Semantic.DeepEqual(now, before) && receives(now, configMap, text)
 }
 
 // comesAndGoes has the ConfigMap created when the Lolcow waits for it.

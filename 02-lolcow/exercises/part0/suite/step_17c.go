@@ -161,12 +161,12 @@ func (e *env) ownRecords() {
 	elsewhere.settle("cow")
 	e.expectRecords("with two Lolcows", secondHost, firstHost)
 	long := strings.Repeat("m", 63)
-	e.create(long, fields{"hostname": "long.example.com"})
+	e.create(long, fields{"hostname": long + ".example.com"})
 	e.settle(long)
-	e.expectRecords("with three Lolcows", secondHost, firstHost, "long.example.com")
+	e.expectRecords("with three Lolcows", secondHost, firstHost, long+".example.com")
 	elsewhere.delete("cow", metav1.DeletePropagationBackground)
 	elsewhere.settle("cow")
-	e.expectRecords("when one of them is deleted", firstHost, "long.example.com")
+	e.expectRecords("when one of them is deleted", firstHost, long+".example.com")
 }
 
 // otherFinalizers deletes a Lolcow on which another controller has a finalizer, too.

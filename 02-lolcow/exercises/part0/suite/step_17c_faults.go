@@ -32,6 +32,17 @@ func (s *suite) outage() {
 		e.expectReturn()
 	})
 	s.reconciles("while the record cannot be deleted, the deletion waits and is tried again; after five minutes the Lolcow is deleted, with one Event", (*env).givesUp)
+	s.reconciles("the five minutes begin with the deletion, also where the operator restarts meanwhile", func(e *env) {
+		e.createWithRecord()
+		e.dns.set(fails)
+		e.delete("cow", metav1.DeletePropagationBackground)
+		e.attempt()
+		e.Event("six minutes later, the operator restarts")
+		e.clock.step(6 * time.Minute)
+		e.restart()
+		e.attempt()
+		e.expectGone()
+	})
 }
 
 // expectReturn calls Reconcile for the Lolcow cow, and asserts that it returns.
@@ -59,8 +70,8 @@ func (e *env) givesUp() {
 	if e.finalizers("cow") == nil {
 		e.Fatalf("the Lolcow is deleted, its record is not, and the five minutes are not over")
 	}
-	if err == nil && result.RequeueAfter == 0 {
-		e.Fatalf("the record could not be deleted, and Reconcile returns neither an error nor RequeueAfter: nothing triggers another try")
+	if !comesAgain(result, err) {
+		e.Fatalf("the record could not be deleted, and Reconcile %s: nothing triggers another try", returned(err))
 	}
 	if n := len(e.recorder.of(recordLeft)); n > 0 {
 		e.Fatalf("the Recorder got an Event with the reason %s, and the five minutes are not over", recordLeft)

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +19,8 @@ import (
 type request struct {
 	verb, group, resource, name string
 	code                        int
-	// apply is set for a server-side apply.
-	apply bool
+	// harmless is set for a server-side apply, and for a patch without fields.
+	harmless bool
 }
 
 func (r request) String() string {
@@ -56,6 +57,10 @@ func (w *wire) transport(next http.RoundTripper) http.RoundTripper {
 		if instead != nil {
 			response = instead(one)
 		}
+		if response == noResponse {
+			w.b.Event("  %s: the connection is lost", one)
+			return nil, errLost
+		}
 		if response == nil {
 			response, err = next.RoundTrip(uncut(one, r))
 		}
@@ -86,7 +91,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// replace has requests served by f. A nil response lets the request through.
+// replace has requests served by f. A nil response lets the request through, and noResponse loses it.
 func (w *wire) replace(f func(request) *http.Response) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,11 +128,11 @@ func (w *wire) from(number int) []request {
 	return slices.Clone(w.requests[number:])
 }
 
-// writes returns those of them that write, without Events and leases. An apply of what is there already changes nothing, and
-// many correct operators send one each time: it does not count.
+// writes returns those of them that write, without Events and leases. An apply of what is there already changes nothing, as an
+// empty patch, and many correct operators send one each time: it does not count.
 func (w *wire) writes(number int) []request {
 	return slices.DeleteFunc(w.from(number), func(r request) bool {
-		return !slices.Contains(writeVerbs, r.verb) || r.resource == "events" || r.resource == "leases" || r.apply && r.code == http.StatusOK
+		return !slices.Contains(writeVerbs, r.verb) || r.resource == "events" || r.resource == "leases" || r.harmless && r.code == http.StatusOK
 	})
 }
 
@@ -136,10 +141,36 @@ func parse(r *http.Request) (request, bool) {
 	info := apirequest.Parse(r)
 	one := request{
 		verb: info.Verb, group: info.APIGroup, resource: info.Resource, name: info.Name,
-		apply: strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch"),
+		harmless: strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") || emptyPatch(r),
 	}
 	if info.Subresource != "" {
 		one.resource += "/" + info.Subresource
 	}
 	return one, info.IsResourceRequest
 }
+
+// emptyPatch reports whether a request is a patch that changes no field. A lock, by the resourceVersion, changes none.
+func emptyPatch(r *http.Request) bool {
+	if r.Method != http.MethodPatch || r.GetBody == nil {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	var patch map[string]any
+	if json.NewDecoder(body).Decode(&patch) != nil {
+		return false
+	}
+	if metadata, ok := patch["metadata"].(map[string]any); ok {
+		delete(metadata, "resourceVersion")
+		if len(metadata) == 0 {
+			delete(patch, "metadata")
+		}
+	}
+	return len(patch) == 0
+}
+
+// noResponse stands for a connection that is lost: the operator gets an error.
+var noResponse = &http.Response{}
