@@ -1,21 +1,26 @@
-// Package lab is what the tests of exercises 23a and 23b use: a real API server, and the reconciler under test.
+// Package lab is what the tests of exercises 23a to 23c use: a real API server, and the reconciler under test.
 //
 //	lab.go      what tests call
 //	status.go   the reconcilers of 23a
-//	rollout.go  the reconcilers of 23b
+//	rollout.go  the reconcilers of 23b; the operators of 23c are in package subject
 package lab
 
 import (
+	"context"
 	"os"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
+	"example.com/workbook/shared/exercise/check"
 	"example.com/workbook/shared/exercise/kube"
 )
 
@@ -45,14 +50,20 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// Client returns a client of the API server, which has the CRD of Lolcow. The check starts it.
-func Client(tb testing.TB) client.Client {
+// Config returns the access to the API server, which has the CRD of Lolcow. The check starts it.
+func Config(tb testing.TB) *rest.Config {
 	tb.Helper()
 	config, err := kube.Access()
 	if err != nil {
 		tb.Fatalf("%v (make learn runs this test with one)", err)
 	}
-	c, err := client.New(config, client.Options{Scheme: Scheme()})
+	return config
+}
+
+// Client returns a client of the API server.
+func Client(tb testing.TB) client.Client {
+	tb.Helper()
+	c, err := client.New(Config(tb), client.Options{Scheme: Scheme()})
 	if err != nil {
 		tb.Fatalf("making a client: %v", err)
 	}
@@ -62,11 +73,7 @@ func Client(tb testing.TB) client.Client {
 // Namespace returns a new namespace on the API server.
 func Namespace(tb testing.TB) string {
 	tb.Helper()
-	config, err := kube.Access()
-	if err != nil {
-		tb.Fatalf("%v (make learn runs this test with one)", err)
-	}
-	clientset, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(Config(tb))
 	if err != nil {
 		tb.Fatalf("making a client: %v", err)
 	}
@@ -75,4 +82,17 @@ func Namespace(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	return name
+}
+
+// Eventually waits until the condition is true. It fails the test if that takes more than five seconds, or longer where the machine has
+// much to do.
+func Eventually(tb testing.TB, text string, condition func() bool) {
+	tb.Helper()
+	limit := new(check.B).Patience(5 * time.Second)
+	err := wait.PollUntilContextTimeout(tb.Context(), 20*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
+	if err != nil {
+		tb.Fatalf("%s: this does not come", text)
+	}
 }
