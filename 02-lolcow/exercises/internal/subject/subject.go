@@ -1,11 +1,7 @@
-<<<<<<< HEAD
-// Package subject is the Lolcow operator that the tests of exercise 23c are about: one that is right, or one with a mistake.
-=======
 // Package subject has the operators that the tests of exercises 23c and 25c are about: some are right, and some have a mistake.
 //
 //	subject.go  the operator of 23c; apply.go is part of it
 //	keeper.go   the operator of 25c
->>>>>>> wip/ex5
 package subject
 
 import (
