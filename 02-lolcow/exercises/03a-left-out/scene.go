@@ -2,6 +2,7 @@ package leftout
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,6 +18,17 @@ const (
 	inWorkspace = ""
 	alone       = "off"
 )
+
+const (
+	harness = "example.com/pots/shared"
+	inACopy = "in a copy of kettle"
+)
+
+// coffee is what brew.go says in a kettle that is wrong.
+const coffee = `package brew
+
+func Tea(int) string { return "coffee" }
+`
 
 // copied is a copy of the reader's folder, or of one in it, far away from this repository.
 type copied struct {
@@ -71,7 +83,7 @@ func (c *copied) passes(workspace string) {
 		}
 		found = true
 		deps, _ := c.run(module, workspace, "list", "-test", "-deps", "./...")
-		for _, tested := range []string{"example.com/pots/kettle/brew", "example.com/pots/shared/expect"} {
+		for _, tested := range []string{"example.com/pots/kettle/brew", harness + "/expect"} {
 			if !contains(deps, tested) {
 				c.b.Fatalf("TestTea does not use %s any more", tested)
 			}
@@ -80,6 +92,23 @@ func (c *copied) passes(workspace string) {
 	if !found {
 		c.b.Fatalf("%s, no module has TestTea", where)
 	}
+}
+
+func (c *copied) makeCoffee() {
+	c.b.Event("kettle/brew/brew.go is replaced: Tea returns coffee")
+	if err := os.WriteFile(filepath.Join(c.dir, "kettle", "brew", "brew.go"), []byte(coffee), 0o600); err != nil {
+		c.b.Fatalf("writing kettle/brew/brew.go: %v", errors.Unwrap(err))
+	}
+}
+
+// fails asserts that TestTea fails, in the workspace.
+func (c *copied) fails() {
+	for _, module := range c.modules() {
+		if output, _ := c.run(module, inWorkspace, "test", "-run=^TestTea$", "./..."); strings.Contains(output, "--- FAIL: TestTea") {
+			return
+		}
+	}
+	c.b.Fatalf("Tea returns coffee, and TestTea does not say so")
 }
 
 // modules are the folders with a go.mod.
