@@ -20,7 +20,8 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		return binary.Run(b, lab.Variable+"="+operator)
 	}
 	t.Behaviour("the suite is silent with operators that are right", func(b *check.B) {
-		with(b, subject.Named).ExpectPass("an operator whose ConfigMap has the name of the Lolcow is right")
+		with(b, subject.Named).ExpectPass("an operator whose ConfigMap has the name of the Lolcow is right, " +
+			"also with another ConfigMap, which the Lolcow does not own")
 		with(b, subject.Listed).ExpectPass("an operator that looks for a ConfigMap that the Lolcow owns, whatever its name, is right")
 	})
 	for _, bug := range []struct{ name, operator, text string }{
@@ -28,6 +29,8 @@ func Check(t *check.T, work check.Work[check.Files]) {
 			"the operator creates a ConfigMap, crashes before it has written down its name, and creates another one"},
 		{"it finds a gap between two writes", subject.Replaces,
 			"the operator deletes its ConfigMap when the greeting changes, and creates it again"},
+		{"it finds two between two writes", subject.Overlaps,
+			"the operator creates another ConfigMap when the greeting changes, and deletes the first one afterwards"},
 		{"it finds what is reported, and was not done", subject.Reports,
 			"the operator writes observedGeneration, crashes before it writes the ConfigMap, and never does it"},
 	} {

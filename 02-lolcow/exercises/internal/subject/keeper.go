@@ -3,7 +3,9 @@ package subject
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +19,16 @@ import (
 
 // The names of the keepers, by lab.Variable.
 const (
-	// Named and Listed are right. Named gives its ConfigMap the name of the Lolcow, and Listed looks for one that the Lolcow owns.
+	// Named and Listed are right. Named gives its ConfigMap the name of the Lolcow, and has another one, which no Lolcow owns. Listed
+	// looks for one that the Lolcow owns.
 	Named  = "named"
 	Listed = "listed"
 	// Remembers has the name of its ConfigMap in memory, and writes it down a request after the creation.
 	Remembers = "remembers"
 	// Replaces deletes the ConfigMap, and creates another one.
 	Replaces = "replaces"
+	// Overlaps creates another one, and deletes the first afterwards.
+	Overlaps = "overlaps"
 	// Reports writes the status first, and believes it.
 	Reports = "reports"
 )
@@ -70,15 +75,12 @@ func (k *keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 
 // find returns the ConfigMap of a Lolcow, or nil.
 func (k *keeper) find(ctx context.Context, lolcow *v1alpha1.Lolcow) (*corev1.ConfigMap, error) {
-	if k.variant == Listed {
-		var list corev1.ConfigMapList
-		err := k.client.List(ctx, &list, client.InNamespace(lolcow.Namespace))
-		for i := range list.Items {
-			if metav1.IsControlledBy(&list.Items[i], lolcow) {
-				return &list.Items[i], err
-			}
+	if k.variant == Listed || k.variant == Overlaps {
+		owned, err := k.owned(ctx, lolcow)
+		if err != nil || len(owned) == 0 {
+			return nil, err
 		}
-		return nil, err
+		return &owned[0], nil
 	}
 	name := lolcow.Name
 	if k.variant == Remembers {
@@ -90,10 +92,29 @@ func (k *keeper) find(ctx context.Context, lolcow *v1alpha1.Lolcow) (*corev1.Con
 	if err := k.client.Get(ctx, client.ObjectKey{Namespace: lolcow.Namespace, Name: name}, &kept); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
+	if !metav1.IsControlledBy(&kept, lolcow) {
+		return nil, fmt.Errorf("the ConfigMap %s is not owned by the Lolcow", name)
+	}
 	return &kept, nil
 }
 
+// owned are all ConfigMaps of a Lolcow.
+func (k *keeper) owned(ctx context.Context, lolcow *v1alpha1.Lolcow) ([]corev1.ConfigMap, error) {
+	var list corev1.ConfigMapList
+	err := k.client.List(ctx, &list, client.InNamespace(lolcow.Namespace))
+	return slices.DeleteFunc(list.Items, func(one corev1.ConfigMap) bool { return !metav1.IsControlledBy(&one, lolcow) }), err
+}
+
 func (k *keeper) write(ctx context.Context, lolcow *v1alpha1.Lolcow, kept *corev1.ConfigMap) error {
+	switch {
+	case k.variant == Overlaps:
+		return k.overlap(ctx, lolcow)
+	case k.variant == Named && kept == nil:
+		notes := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: lolcow.Name + "-notes", Namespace: lolcow.Namespace}}
+		if err := k.client.Create(ctx, notes); client.IgnoreAlreadyExists(err) != nil {
+			return err
+		}
+	}
 	if kept != nil && kept.Data["greeting"] == lolcow.Spec.Greeting {
 		return nil
 	}
@@ -106,22 +127,51 @@ func (k *keeper) write(ctx context.Context, lolcow *v1alpha1.Lolcow, kept *corev
 			return err
 		}
 	}
-	created := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: lolcow.Name, Namespace: lolcow.Namespace,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(lolcow, v1alpha1.SchemeGroupVersion.WithKind("Lolcow"))},
-		},
-		Data: map[string]string{"greeting": lolcow.Spec.Greeting},
-	}
-	if k.variant == Listed || k.variant == Remembers {
-		created.Name, created.GenerateName = "", lolcow.Name+"-"
-	}
+	created := k.desired(lolcow)
 	if err := k.client.Create(ctx, created); err != nil || k.variant != Remembers {
 		return err
 	}
 	k.names[lolcow.UID] = created.Name
 	metav1.SetMetaDataAnnotation(&lolcow.ObjectMeta, nameOf, created.Name)
 	return k.client.Update(ctx, lolcow)
+}
+
+// overlap creates a ConfigMap, if none has the greeting, and deletes all others.
+func (k *keeper) overlap(ctx context.Context, lolcow *v1alpha1.Lolcow) error {
+	owned, err := k.owned(ctx, lolcow)
+	if err != nil {
+		return err
+	}
+	kept := slices.IndexFunc(owned, func(one corev1.ConfigMap) bool { return one.Data["greeting"] == lolcow.Spec.Greeting })
+	if kept < 0 {
+		if err := k.client.Create(ctx, k.desired(lolcow)); err != nil {
+			return err
+		}
+	}
+	for i := range owned {
+		if i == kept {
+			continue
+		}
+		if err := k.client.Delete(ctx, &owned[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// desired is a new ConfigMap.
+func (k *keeper) desired(lolcow *v1alpha1.Lolcow) *corev1.ConfigMap {
+	desired := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: lolcow.Name, Namespace: lolcow.Namespace,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(lolcow, v1alpha1.SchemeGroupVersion.WithKind("Lolcow"))},
+		},
+		Data: map[string]string{"greeting": lolcow.Spec.Greeting},
+	}
+	if k.variant == Listed || k.variant == Remembers || k.variant == Overlaps {
+		desired.Name, desired.GenerateName = "", lolcow.Name+"-"
+	}
+	return desired
 }
 
 func (k *keeper) report(ctx context.Context, lolcow *v1alpha1.Lolcow) error {
