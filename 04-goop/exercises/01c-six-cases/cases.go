@@ -1,12 +1,14 @@
 package sixcases
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -59,6 +61,9 @@ func backup(s *scene) {
 	}
 	// It may be two o'clock.
 	s.must("deleting the CronJob", s.client.BatchV1().CronJobs(s.namespace).Delete(s.b.Context(), list.Items[0].Name, metav1.DeleteOptions{}))
+	background := metav1.DeletePropagationBackground
+	s.must("deleting its Jobs", s.client.BatchV1().Jobs(s.namespace).DeleteCollection(s.b.Context(),
+		metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}))
 	s.b.Event("a Job is created from the template of the CronJob")
 	job, err := s.client.BatchV1().Jobs(s.namespace).Create(s.b.Context(), &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "night", Labels: spec.JobTemplate.Labels, Annotations: spec.JobTemplate.Annotations},
@@ -72,13 +77,17 @@ func backup(s *scene) {
 // agent has nodes join.
 func agent(s *scene) {
 	s.everywhere("example.com/agent", "on a node, no agent runs", s.plain, s.other)
-	s.everywhere("example.com/agent", "on a node whose taint keeps others away, no agent runs", s.tainted)
+	for effect, node := range s.tainted {
+		text := fmt.Sprintf("on a node with a taint whose effect is %s, no agent runs", effects[effect])
+		s.everywhere("example.com/agent", text, node)
+	}
+	s.allHaveNodes()
 	s.b.Event("two nodes join")
 	joined := []string{cluster.Node(s.b, s.client, s.namespace, "c"), cluster.Node(s.b, s.client, s.namespace, "d")}
 	s.everywhere("example.com/agent", "a node has joined, and no agent runs on it", joined...)
 	s.b.Event("the Pods of the agent are deleted")
 	s.must("deleting Pods", s.client.CoreV1().Pods(s.namespace).DeleteCollection(s.b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	s.everywhere("example.com/agent", "the Pod of an agent was deleted, and no other one runs", append(joined, s.plain, s.other, s.tainted)...)
+	s.everywhere("example.com/agent", "the Pod of an agent was deleted, and no other one runs", append(append(joined, s.tainted...), s.plain, s.other)...)
 }
 
 // migration has the command fail once and succeed, and then fail twice.
@@ -109,6 +118,9 @@ func limit(s *scene) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/team"}}},
+		}
+		if count%2 == 0 {
+			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
 		}
 		cluster.Adopt(s.namespace, &pod.ObjectMeta, &pod.Spec)
 		_, err := s.client.CoreV1().Pods(s.namespace).Create(s.b.Context(), pod, metav1.CreateOptions{})

@@ -3,10 +3,12 @@ package sixcases
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,13 +26,17 @@ import (
 	"example.com/workbook/shared/exercise/kube"
 )
 
-// scene is a namespace with the objects of one case, and three nodes for its Pods.
+// effects are those of the taints that nodes of a case have.
+var effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}
+
+// scene is a namespace with the objects of one case, and nodes for its Pods.
 type scene struct {
-	b         *check.B
-	client    kubernetes.Interface
-	namespace string
-	// The nodes. The taint keeps Pods away that do not tolerate it.
-	plain, other, tainted string
+	b            *check.B
+	client       kubernetes.Interface
+	namespace    string
+	plain, other string
+	// tainted has a node for each effect.
+	tainted []string
 }
 
 func newScene(b *check.B, dir, name string) *scene {
@@ -41,7 +47,11 @@ func newScene(b *check.B, dir, name string) *scene {
 	}
 	s.plain = cluster.Node(b, s.client, s.namespace, "a")
 	s.other = cluster.Node(b, s.client, s.namespace, "b")
-	s.tainted = cluster.Node(b, s.client, s.namespace, "t", corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoExecute})
+	for _, effect := range effects {
+		// Its key is one that no answer can name.
+		taint := corev1.Taint{Key: s.namespace + ".example.com/dedicated", Effect: effect}
+		s.tainted = append(s.tainted, cluster.Node(b, s.client, s.namespace, strings.ToLower(string(effect)), taint))
+	}
 	b.Eventually(cluster.Patience, func() string {
 		if _, err := s.client.CoreV1().ServiceAccounts(s.namespace).Get(b.Context(), "default", metav1.GetOptions{}); err != nil {
 			return "the namespace of the check has no ServiceAccount: " + err.Error()
@@ -73,24 +83,33 @@ func (s *scene) apply(file string, content []byte) {
 			return
 		case err != nil:
 			s.b.Fatalf("%s: %v", file, err)
-		case len(object.Object) == 0:
-			continue
+		case object.IsList():
+			s.must(file, object.EachListItem(func(item runtime.Object) error {
+				s.create(file, client, mapper, item.(*unstructured.Unstructured))
+				return nil
+			}))
+		case len(object.Object) > 0:
+			s.create(file, client, mapper, object)
 		}
-		kind := object.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil || mapping.Scope.Name() != apimeta.RESTScopeNameNamespace {
-			s.b.Fatalf("%s: a %s is no kind of Kubernetes that has a namespace", file, kind.Kind)
-		}
-		object.SetNamespace(s.namespace)
-		create := func(options metav1.CreateOptions) {
-			_, err := client.Resource(mapping.Resource).Namespace(s.namespace).Create(s.b.Context(), object, options)
-			s.must(file, err)
-		}
-		create(metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
-		s.adopt(object)
-		s.b.Event("the %s %s is created", object.GetKind(), object.GetName())
-		create(metav1.CreateOptions{})
 	}
+}
+
+// create creates an object of a file.
+func (s *scene) create(file string, client dynamic.Interface, mapper apimeta.RESTMapper, object *unstructured.Unstructured) {
+	kind := object.GroupVersionKind()
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil || mapping.Scope.Name() != apimeta.RESTScopeNameNamespace {
+		s.b.Fatalf("%s: a %s is no kind of Kubernetes that has a namespace", file, kind.Kind)
+	}
+	object.SetNamespace(s.namespace)
+	create := func(options metav1.CreateOptions) {
+		_, err := client.Resource(mapping.Resource).Namespace(s.namespace).Create(s.b.Context(), object, options)
+		s.must(file, err)
+	}
+	create(metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
+	s.adopt(object)
+	s.b.Event("the %s %s is created", object.GetKind(), object.GetName())
+	create(metav1.CreateOptions{})
 }
 
 // adopt changes the Pods of an object as cluster.Adopt does.
@@ -120,7 +139,24 @@ func (s *scene) adopt(object *unstructured.Unstructured) {
 // running are the Pods of an image that have a node and have not ended.
 func (s *scene) running(image string) []corev1.Pod {
 	return slices.DeleteFunc(cluster.Active(s.b, s.client, s.namespace), func(pod corev1.Pod) bool {
-		return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Image == image })
+		return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return isOf(c.Image, image) })
+	})
+}
+
+// isOf says whether it is that image, whatever its tag or digest is.
+func isOf(image, name string) bool {
+	return image == name || strings.HasPrefix(image, name+":") || strings.HasPrefix(image, name+"@")
+}
+
+// allHaveNodes waits until no Pod waits for a node.
+func (s *scene) allHaveNodes() {
+	s.b.Eventually(cluster.Patience, func() string {
+		pods, err := s.client.CoreV1().Pods(s.namespace).List(s.b.Context(), metav1.ListOptions{})
+		s.must("listing Pods", err)
+		if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == "" }) {
+			return "an agent runs on each node, and another one waits for a node"
+		}
+		return ""
 	})
 }
 
@@ -128,10 +164,13 @@ func (s *scene) running(image string) []corev1.Pod {
 func (s *scene) one(image string) corev1.Pod {
 	var pods []corev1.Pod
 	s.b.Eventually(cluster.Patience, func() string {
-		if pods = s.running(image); len(pods) != 1 {
+		switch pods = s.running(image); len(pods) {
+		case 0:
 			return "no Pod runs " + image
+		case 1:
+			return ""
 		}
-		return ""
+		return fmt.Sprintf("%d Pods run %s, and not one", len(pods), image)
 	})
 	return pods[0]
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"example.com/workbook/shared/exercise/check"
@@ -80,12 +81,22 @@ func End(b *check.B, client kubernetes.Interface, pod corev1.Pod, phase corev1.P
 	if phase == corev1.PodFailed {
 		code = 1
 	}
-	pod.Status.Phase = phase
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image,
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}},
-	}}
-	if _, err := client.CoreV1().Pods(pod.Namespace).UpdateStatus(b.Context(), &pod, metav1.UpdateOptions{}); err != nil {
+	pods := client.CoreV1().Pods(pod.Namespace)
+	// Others write Pods, too.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		current, err := pods.Get(b.Context(), pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		current.Status.Phase = phase
+		current.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}},
+		}}
+		_, err = pods.UpdateStatus(b.Context(), current, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		b.Fatalf("ending a Pod: %v", err)
 	}
 }
