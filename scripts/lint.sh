@@ -19,9 +19,9 @@ tool() {
 
 # modules DIR: prints the folders below DIR that hold a go.mod and Go files of that module, or a go.mod that go cannot
 # read: the linter says why. The harness inside a project made by `make starter` is linted where it comes from; copies
-# among artifacts are not ours, nor what go mod vendor has copied.
+# among artifacts are not ours, nor what go mod vendor has copied, nor the modules that an exercise is about.
 modules() {
-  find "$1" -name go.mod -not -path '*/.*/*' -not -path '*/hack/harness/*' -not -path '*/_artifacts/*' -not -path '*/vendor/*' | sort | while IFS= read -r file; do
+  find "$1" -name go.mod -not -path '*/.*/*' -not -path '*/hack/harness/*' -not -path '*/_artifacts/*' -not -path '*/vendor/*' -not -path '*/exercises/*/*' | sort | while IFS= read -r file; do
     dir=${file%/go.mod}
     if ! packages=$(cd "$dir" && go list ./... 2>/dev/null) || [ -n "$packages" ]; then
       echo "$dir"

@@ -7,6 +7,7 @@ ignore ./work
 require (
 	example.com/workbook/04-goop v0.0.0
 	example.com/workbook/shared v0.0.0
+	github.com/robfig/cron/v3 v3.0.1
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2

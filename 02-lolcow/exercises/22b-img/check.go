@@ -135,16 +135,19 @@ func find(b *check.B, from *appsv1.Deployment) *corev1.Container {
 	return &containers[at]
 }
 
-// rest returns a Deployment without what differs between two releases: its images, and the order of its containers and variables.
+// rest returns a Deployment without what differs between two releases: the images of the operator, and the order of containers and
+// variables.
 func rest(of *appsv1.Deployment) *appsv1.Deployment {
 	left := &appsv1.Deployment{Spec: *of.Spec.DeepCopy()}
 	left.Name, left.Labels, left.Annotations = of.Name, of.Labels, of.Annotations
 	containers := left.Spec.Template.Spec.Containers
 	slices.SortFunc(containers, func(a, b corev1.Container) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range containers {
-		containers[i].Image = ""
-		// It follows from the tag.
-		containers[i].ImagePullPolicy = ""
+		if containers[i].Name == container {
+			containers[i].Image = ""
+			// It follows from the tag.
+			containers[i].ImagePullPolicy = ""
+		}
 		slices.SortFunc(containers[i].Env, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 		for j := range containers[i].Env {
 			if strings.HasPrefix(containers[i].Env[j].Name, related) {
@@ -163,6 +166,10 @@ var later = []struct{ file, before, after string }{
 	{
 		"manager/manager.yaml", "        - name: RELATED_IMAGE_OPERATOR\n",
 		"        - name: LOG_LEVEL\n          value: debug\n        - name: RELATED_IMAGE_OPERATOR\n",
+	},
+	{
+		"manager/manager.yaml", "      - name: manager\n",
+		"      - name: proxy\n        image: proxy:latest\n      - name: manager\n",
 	},
 	{"default/kustomization.yaml", "resources:\n", "commonAnnotations:\n  " + annotation + ": \"yes\"\n\nresources:\n"},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -160,25 +161,25 @@ func (l *loop) deploy() {
 // removeImages removes what was built from the engine. On the nodes it stays until the kubelet needs the space.
 func (l *loop) removeImages() {
 	ctx := context.WithoutCancel(l.b.Context())
-	// They are small, and the next run tries again.
-	if ids, err := exec.CommandContext(ctx, "docker", "image", "ls", "--quiet", "--filter", "label=exercise=22c").Output(); err == nil {
-		_ = exec.CommandContext(ctx, "docker", append([]string{"image", "rm", "--force"}, strings.Fields(string(ids))...)...).Run()
+	// A reader's Dockerfile may have no label. They are small, and the next run tries again.
+	for _, filter := range []string{"label=exercise=22c", "reference=exercise-22c"} {
+		if ids, err := exec.CommandContext(ctx, "docker", "image", "ls", "--quiet", "--filter", filter).Output(); err == nil {
+			_ = exec.CommandContext(ctx, "docker", append([]string{"image", "rm", "--force"}, strings.Fields(string(ids))...)...).Run()
+		}
 	}
 }
 
-// files returns a checksum of each file of the folder.
+// files returns a checksum of each file below the folder.
 func (l *loop) files() map[string]string {
-	sums := map[string]string{}
-	entries, err := os.ReadDir(l.dir)
-	l.must("reading the folder", err)
-	for _, entry := range entries {
-		if entry.IsDir() {
-			continue
+	sums, files := map[string]string{}, os.DirFS(l.dir)
+	l.must("reading the folder", fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
 		}
-		content, err := os.ReadFile(filepath.Join(l.dir, entry.Name()))
-		l.must("reading the folder", err)
-		sums[entry.Name()] = fmt.Sprintf("%x", sha256.Sum256(content))
-	}
+		content, err := fs.ReadFile(files, path)
+		sums[path] = fmt.Sprintf("%x", sha256.Sum256(content))
+		return err
+	}))
 	return sums
 }
 

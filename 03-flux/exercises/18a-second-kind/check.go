@@ -101,6 +101,21 @@ func checkOthers(t *check.T, entry Entry) {
 		s.settle(older)
 		s.expectWritten(older.Resolve(s.flux()), nil)
 	})
+	t.Behaviour("a FluxSetup that it does not control stays as it is, also if it comes in the middle of it", func(b *check.B) {
+		s := newScene(b, entry)
+		s.settle(older)
+		s.change(func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
+		var other *v1alpha1.FluxSetup
+		s.beforeTheFirstWrite(func() {
+			s.deleteSetup()
+			other = s.createSetup(uncontrolled[0])
+		})
+		_ = s.call(older)
+		if other == nil {
+			b.Fatalf("the user has suspended the Flux, and nothing was written")
+		}
+		s.expectSame(other)
+	})
 	t.Behaviour("a FluxSetup that it does not control is an error, and stays as it is", func(b *check.B) {
 		for _, other := range uncontrolled {
 			s := newScene(b, entry)

@@ -174,10 +174,18 @@ var uncontrolled = []owners{
 func (s *scene) createSetup(other owners) *v1alpha1.FluxSetup {
 	flux := s.flux()
 	setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: s.key.Name, Namespace: s.key.Namespace}, Spec: older.Resolve(flux)}
+	// One that follows the Flux already would be the same after a write.
+	setup.Spec.Suspend = false
 	setup.OwnerReferences = other.of(*metav1.NewControllerRef(flux, v1alpha1.SchemeGroupVersion.WithKind("Flux")))
 	s.b.Event("there is a FluxSetup of that name, which %s", other.what)
 	s.must("creating a FluxSetup", s.client.Create(s.b.Context(), setup))
 	return s.setup()
+}
+
+// deleteSetup deletes the FluxSetup, as a user.
+func (s *scene) deleteSetup() {
+	s.b.Event("  a user deletes the FluxSetup")
+	s.must("deleting the FluxSetup", s.client.Delete(s.b.Context(), s.setup()))
 }
 
 // expect compares the FluxSetup, which has to be the first one.

@@ -30,6 +30,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	checkNotOwned(t, work.Entry)
 	if ok {
 		checkChanges(t, work.Entry)
+		checkOthers(t, work.Entry)
 	}
 	checkRoles(t, work.Dir)
 }
@@ -94,8 +95,21 @@ func checkChanges(t *check.T, entry Entry) {
 		s.createSetup(s.controller(flux))
 		s.settle()
 		s.deleteFlux(flux)
+		s.deleteService()
 		s.settle()
 		s.expectAccepted(metav1.ConditionFalse, "NotOwned")
+		s.expectService(false)
+	})
+	t.Behaviour("a Flux that could not be read is not gone", func(b *check.B) {
+		s := newScene(b, entry)
+		s.createSetup(s.controller(s.createFlux("bees")))
+		s.settle()
+		for number := 1; s.failRead(number); number++ {
+			s.expectAccepted(metav1.ConditionTrue, "Owned")
+			s.expectNoWrite()
+		}
+		s.settle()
+		s.expectAccepted(metav1.ConditionTrue, "Owned")
 	})
 	t.Behaviour("nothing is written once the condition is right", func(b *check.B) {
 		for _, owned := range []bool{true, false} {
@@ -111,6 +125,10 @@ func checkChanges(t *check.T, entry Entry) {
 			s.expectNoWrite()
 		}
 	})
+}
+
+// checkOthers has another controller write conditions.
+func checkOthers(t *check.T, entry Entry) {
 	t.Behaviour("conditions that another controller has written stay", func(b *check.B) {
 		s := newScene(b, entry)
 		flux := s.createFlux("bees")

@@ -132,6 +132,20 @@ func (s *scene) reconcile() error {
 	return err
 }
 
+// failRead calls Reconcile once, and lets a read of it fail. It returns whether there were so many.
+func (s *scene) failRead(number int) (failed bool) {
+	reads := 0
+	s.wire.Fail(1, func(request kube.Request) bool {
+		if !kube.Writes(request) {
+			reads++
+		}
+		return reads == number
+	})
+	_ = s.reconcile()
+	s.wire.Fail(0, nil)
+	return reads >= number
+}
+
 // settle calls Reconcile until it returns no error and nothing changes.
 func (s *scene) settle() {
 	var err error
@@ -152,6 +166,12 @@ func (s *scene) versions() [2]string {
 	var service corev1.Service
 	s.must("reading the Service", client.IgnoreNotFound(s.client.Get(s.b.Context(), s.key, &service)))
 	return [2]string{s.setup().ResourceVersion, service.ResourceVersion}
+}
+
+func (s *scene) deleteService() {
+	s.b.Event("a user deletes the Service")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: s.key.Name, Namespace: s.key.Namespace}}
+	s.must("deleting the Service", client.IgnoreNotFound(s.client.Delete(s.b.Context(), service)))
 }
 
 func (s *scene) expectService(want bool) {

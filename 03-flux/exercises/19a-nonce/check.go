@@ -95,6 +95,26 @@ func checkReads(t *check.T, entry Entry) {
 			s.expect("web", 1)
 		}
 	})
+	t.Behaviour("a read that fails is no reason to launch, or to be content", func(b *check.B) {
+		for _, later := range []bool{false, true} {
+			for number := 1; ; number++ {
+				s := newScene(b, entry)
+				if later {
+					s.settle("web")
+					s.forget()
+				}
+				failed, err := s.failRead("web", number)
+				if err == nil && s.get("web").Data[machineKey] == "" {
+					b.Fatalf("a read has failed, data.machine is not set, and Reconcile returned no error: it is not called again")
+				}
+				s.settle("web")
+				s.expect("web", 1)
+				if !failed {
+					break
+				}
+			}
+		}
+	})
 	t.Behaviour("two replicas launch one machine", func(b *check.B) {
 		s := newScene(b, entry)
 		s.otherReplicaBeforeTheFirstWrite("web")
@@ -122,6 +142,27 @@ func checkUsers(t *check.T, entry Entry) {
 		s.replace("web")
 		s.settle("web")
 		s.expect("web", 1)
+	})
+	t.Behaviour("what a user writes during the launch stays", func(b *check.B) {
+		s := newScene(b, entry)
+		s.inCall = func() (bool, error) {
+			s.resize("web")
+			return true, nil
+		}
+		s.settle("web")
+		s.expect("web", 1)
+	})
+	t.Behaviour("a ConfigMap that is deleted, and created again, during the launch gets a machine of its own", func(b *check.B) {
+		s := newScene(b, entry)
+		s.inCall = func() (bool, error) {
+			s.delete("web")
+			s.create("web")
+			return true, nil
+		}
+		_ = s.call("web")
+		s.expectNotTheFirst("web")
+		s.settle("web")
+		s.expect("web", 2)
 	})
 	t.Behaviour("a new ConfigMap of the same name gets a machine of its own", func(b *check.B) {
 		s := newScene(b, entry)

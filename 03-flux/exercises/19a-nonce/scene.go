@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"example.com/workbook/shared/exercise/check"
@@ -43,6 +41,8 @@ type scene struct {
 	// old is what reads return, if it is set. before happens before the next write.
 	old    map[string]corev1.ConfigMap
 	before func()
+	// size is what the user has written last.
+	size string
 }
 
 func newScene(b *check.B, entry Entry) *scene {
@@ -159,6 +159,20 @@ func (s *scene) call(name string) error {
 	return err
 }
 
+// failRead calls Reconcile once, and lets a read of it fail. It returns whether there were so many.
+func (s *scene) failRead(name string, number int) (failed bool, err error) {
+	reads := 0
+	s.wire.Fail(1, func(request kube.Request) bool {
+		if !kube.Writes(request) {
+			reads++
+		}
+		return reads == number
+	})
+	err = s.call(name)
+	s.wire.Fail(0, nil)
+	return reads >= number, err
+}
+
 // settle calls Reconcile until it returns no error and nothing has changed. Meanwhile the garbage collector works.
 func (s *scene) settle(name string) {
 	for range most {
@@ -181,68 +195,6 @@ func (s *scene) versions() map[string]string {
 	return versions
 }
 
-// inFile is the ConfigMap as it is in the file of the user.
-func inFile(name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{sizeKey: "small"}}
-}
-
-func (s *scene) create(name string) *corev1.ConfigMap {
-	s.b.Event("a user creates the ConfigMap %s", name)
-	object, err := s.client.Create(s.b.Context(), inFile(name), metav1.CreateOptions{})
-	s.must("creating a ConfigMap", err)
-	return object
-}
-
-// replace is kubectl replace with the file of the user.
-func (s *scene) replace(name string) {
-	s.b.Event("a user replaces the ConfigMap %s by the one in their file", name)
-	_, err := s.client.Update(s.b.Context(), inFile(name), metav1.UpdateOptions{})
-	s.must("replacing a ConfigMap", err)
-}
-
-// recreate deletes a ConfigMap that has its machine, and creates another one of the same name, which has to get a machine, too.
-func (s *scene) recreate(name string, meanwhile func() bool) {
-	s.settle(name)
-	s.b.Event("the user deletes the ConfigMap %s", name)
-	s.must("deleting a ConfigMap", s.client.Delete(s.b.Context(), name, metav1.DeleteOptions{}))
-	_ = s.call(name)
-	meanwhile()
-	s.create(name)
-	for range 2 {
-		_ = s.call(name)
-		if machine := s.get(name).Data[machineKey]; machine == "machine-1" {
-			s.b.Fatalf("the new ConfigMap has machine-1, which was launched for the deleted one")
-		}
-	}
-	s.settle(name)
-	s.expect(name, 2)
-	s.b.Event("the user deletes that one, too")
-	s.must("deleting a ConfigMap", s.client.Delete(s.b.Context(), name, metav1.DeleteOptions{}))
-	s.collect()
-	for left := range s.all() {
-		s.b.Fatalf("the user has deleted both, and this is left: the ConfigMap %s", left)
-	}
-}
-
-// collect is the garbage collector: it deletes what has owners, none of which is there.
-func (s *scene) collect() bool {
-	all := s.all()
-	there := map[types.UID]bool{}
-	for _, object := range all {
-		there[object.UID] = true
-	}
-	collected := false
-	for name, object := range all {
-		owned := slices.ContainsFunc(object.OwnerReferences, func(owner metav1.OwnerReference) bool { return there[owner.UID] })
-		if len(object.OwnerReferences) > 0 && !owned {
-			s.b.Event("the garbage collector deletes %s", name)
-			s.must("deleting a ConfigMap", s.client.Delete(s.b.Context(), name, metav1.DeleteOptions{}))
-			collected = true
-		}
-	}
-	return collected
-}
-
 func (s *scene) get(name string) *corev1.ConfigMap {
 	object, err := s.client.Get(s.b.Context(), name, metav1.GetOptions{})
 	s.must("reading a ConfigMap", err)
@@ -260,6 +212,12 @@ func (s *scene) all() map[string]corev1.ConfigMap {
 	return all
 }
 
+func (s *scene) expectNotTheFirst(name string) {
+	if machine := s.get(name).Data[machineKey]; machine == "machine-1" {
+		s.b.Fatalf("the new ConfigMap has machine-1, which was launched for the deleted one")
+	}
+}
+
 // expect checks that there are that many machines in all, the last of which is that of the ConfigMap.
 func (s *scene) expect(name string, machines int) {
 	data := s.get(name).Data
@@ -271,7 +229,7 @@ func (s *scene) expect(name string, machines int) {
 		s.b.Fatalf("no machine was launched, and data.machine is %q", machine)
 	case machine != fmt.Sprintf("machine-%d", machines):
 		s.b.Fatalf("machine-%d was launched, and data.machine is %q", machines, machine)
-	case data[sizeKey] != inFile(name).Data[sizeKey]:
+	case data[sizeKey] != s.size:
 		s.b.Fatalf("data.%s, which the user has written, is lost", sizeKey)
 	}
 }

@@ -139,6 +139,27 @@ func checkFaults(t *check.T, entry Entry) {
 			}
 		}
 	})
+	t.Behaviour("a read that fails says neither that a Job is lost nor that there was none", func(b *check.B) {
+		for _, state := range []string{running, lost} {
+			for number := 1; ; number++ {
+				s := newScene(b, entry)
+				s.settle()
+				if state == lost {
+					s.deleteJobs()
+				}
+				s.cacheHas(content{configMaps: s.live().configMaps})
+				failed := s.failRead(number)
+				if state == running {
+					s.expect(1, running)
+				}
+				s.settle()
+				s.expect(1, state)
+				if !failed {
+					break
+				}
+			}
+		}
+	})
 	t.Behaviour("two replicas create one Job", func(b *check.B) {
 		s := newScene(b, entry)
 		s.otherReplicaBeforeTheFirstWrite(func() {})

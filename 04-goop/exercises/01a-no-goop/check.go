@@ -2,13 +2,8 @@
 package nogoop
 
 import (
-	"time"
-
 	"example.com/workbook/shared/exercise/check"
 )
-
-// patience is for what the scheduler and the Job controller do, which waits ten seconds before it starts a worker again.
-const patience = 45 * time.Second
 
 // workers is how many there are.
 const workers = 6

@@ -7,12 +7,14 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"example.com/workbook/04-goop/exercises/internal/cluster"
 )
 
 // again waits until a worker that has failed runs a second time.
 func (s *scene) again(worker int) corev1.Pod {
 	var pod corev1.Pod
-	s.b.Eventually(patience, func() string {
+	s.b.Eventually(cluster.Patience, func() string {
 		job := s.job()
 		if ended(job) {
 			s.b.Fatalf("worker %d has failed once, and the Job has ended", worker)
@@ -42,7 +44,7 @@ func (s *scene) othersRun(failed ...int) map[int]corev1.Pod {
 
 // failedIndexes waits until the status says which workers have failed.
 func (s *scene) failedIndexes(want string, failed ...int) {
-	s.b.Eventually(patience, func() string {
+	s.b.Eventually(cluster.Patience, func() string {
 		job, pods := s.job(), byNumber(s.pods())
 		if ended(job) {
 			s.b.Fatalf("worker %d has failed twice, and the Job has ended without the others", failed[0])
@@ -61,7 +63,7 @@ func (s *scene) failedIndexes(want string, failed ...int) {
 
 // completed waits until the Job has ended, and asserts which workers have succeeded.
 func (s *scene) completed(indexes string) {
-	s.b.Eventually(patience, func() string {
+	s.b.Eventually(cluster.Patience, func() string {
 		job := s.job()
 		if !condition(job, batchv1.JobFailed) && !condition(job, batchv1.JobComplete) {
 			return "all workers have ended, and the Job has not"
@@ -74,7 +76,7 @@ func (s *scene) completed(indexes string) {
 }
 
 func (s *scene) complete() {
-	s.b.Eventually(patience, func() string {
+	s.b.Eventually(cluster.Patience, func() string {
 		if !condition(s.job(), batchv1.JobComplete) {
 			return "six workers have succeeded, and the Job is not Complete"
 		}

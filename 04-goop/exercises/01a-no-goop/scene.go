@@ -1,7 +1,6 @@
 package nogoop
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,12 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"example.com/workbook/04-goop/exercises/internal/cluster"
 	"example.com/workbook/shared/exercise/check"
 	"example.com/workbook/shared/exercise/kube"
 )
-
-// manual has the embedded cluster leave the status of a Pod to the check.
-const manual = "harness.example.com/manual-pod"
 
 const (
 	succeeded = corev1.PodSucceeded
@@ -35,9 +32,9 @@ type scene struct {
 
 func newScene(b *check.B, dir string) *scene {
 	s := &scene{b: b, client: kube.Client(b), namespace: kube.Namespace(b)}
-	s.node("a")
+	cluster.Node(b, s.client, s.namespace, "a")
 	// The scheduler would rather not use it, which counts for more than an uneven spread.
-	s.node("b", corev1.Taint{Key: "busy", Effect: corev1.TaintEffectPreferNoSchedule})
+	cluster.Node(b, s.client, s.namespace, "b", corev1.Taint{Key: "busy", Effect: corev1.TaintEffectPreferNoSchedule})
 	content, err := os.ReadFile(filepath.Join(dir, "job.yaml"))
 	if err != nil {
 		b.Fatalf("there is no job.yaml in your folder: %v", err)
@@ -50,12 +47,7 @@ func newScene(b *check.B, dir string) *scene {
 		b.Fatalf("job.yaml is no Job of batch/v1")
 	}
 	job.Namespace = s.namespace
-	pods := &job.Spec.Template
-	metav1.SetMetaDataAnnotation(&pods.ObjectMeta, manual, "true")
-	// Without a kubelet no Pod of a deleted Job would end.
-	pods.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0)
-	pods.Spec.NodeSelector = map[string]string{"exercise": s.namespace}
-	pods.Spec.Tolerations = append(pods.Spec.Tolerations, corev1.Toleration{Key: "exercise", Operator: corev1.TolerationOpExists})
+	cluster.Adopt(s.namespace, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec)
 	b.Event("the Job is created")
 	_, err = s.client.BatchV1().Jobs(s.namespace).Create(b.Context(), &job, metav1.CreateOptions{})
 	s.must("creating the Job", err)
@@ -68,44 +60,13 @@ func (s *scene) must(what string, err error) {
 	}
 }
 
-// node creates a node for the Pods of this Job alone.
-func (s *scene) node(name string, taints ...corev1.Taint) {
-	full := s.namespace + "-" + name
-	taints = append(taints, corev1.Taint{Key: "exercise", Value: s.namespace, Effect: corev1.TaintEffectNoSchedule})
-	nodes := s.client.CoreV1().Nodes()
-	_, err := nodes.Create(s.b.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: full, Labels: map[string]string{"exercise": s.namespace, corev1.LabelHostname: full}},
-		Spec:       corev1.NodeSpec{Taints: taints},
-	}, metav1.CreateOptions{})
-	s.must("creating a node", err)
-	s.b.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(s.b.Context()), full, metav1.DeleteOptions{}) })
-	s.b.Eventually(patience, func() string {
-		node, err := nodes.Get(s.b.Context(), full, metav1.GetOptions{})
-		s.must("reading a node", err)
-		if len(node.Spec.Taints) > len(taints) || len(node.Status.Conditions) == 0 {
-			return "a node of the check does not become ready"
-		}
-		return ""
-	})
-}
-
 // pods returns the unfinished Pods that have a node.
-func (s *scene) pods() []corev1.Pod {
-	list, err := s.client.CoreV1().Pods(s.namespace).List(s.b.Context(), metav1.ListOptions{})
-	s.must("listing Pods", err)
-	var pods []corev1.Pod
-	for _, pod := range list.Items {
-		if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && pod.Status.Phase != succeeded && pod.Status.Phase != failed {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
+func (s *scene) pods() []corev1.Pod { return cluster.Active(s.b, s.client, s.namespace) }
 
 // running waits until six workers have a node, and returns their Pods by number.
 func (s *scene) running() map[int]corev1.Pod {
 	var pods []corev1.Pod
-	s.b.Eventually(patience, func() string {
+	s.b.Eventually(cluster.Patience, func() string {
 		if pods = s.pods(); len(pods) < workers {
 			spec := s.job().Spec
 			text := fmt.Sprintf("of the %d workers of the Job %d run at the same time", ptr.Deref(spec.Completions, 1), len(pods))
@@ -158,17 +119,7 @@ func (s *scene) even(pods map[int]corev1.Pod) {
 // end ends a worker.
 func (s *scene) end(pod corev1.Pod, phase corev1.PodPhase) {
 	s.b.Event("worker %s ends: %s", pod.Annotations[batchv1.JobCompletionIndexAnnotation], phase)
-	code := int32(0)
-	if phase == failed {
-		code = 1
-	}
-	pod.Status.Phase = phase
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image,
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}},
-	}}
-	_, err := s.client.CoreV1().Pods(s.namespace).UpdateStatus(s.b.Context(), &pod, metav1.UpdateOptions{})
-	s.must("ending a worker", err)
+	cluster.End(s.b, s.client, pod, phase)
 }
 
 // job returns the Job.

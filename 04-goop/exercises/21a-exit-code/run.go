@@ -285,7 +285,10 @@ func (r *run) isGone() {
 }
 
 func (r *run) isThere() {
-	if goop, err := r.get(); err != nil || goop.UID != r.other {
+	switch goop, err := r.get(); {
+	case err != nil:
 		r.b.Fatalf("the Goop of another user is not there any more: %v", err)
+	case goop.UID != r.other:
+		r.b.Fatalf("the Goop of another user is not there any more: another one is")
 	}
 }

@@ -55,7 +55,7 @@ func (t *T) Behaviour(name string, body func(b *B)) bool {
 	<-done
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t.report(Line{Behaviour: name, OK: !b.failed, Seen: strings.Join(b.seen, "\n"), Timeline: b.timeline})
+	t.report(Line{Behaviour: name, OK: !b.failed, Seen: strings.Join(b.seen, "\n"), Timeline: b.timeline.lines()})
 	return !b.failed
 }
 
@@ -67,7 +67,7 @@ type B struct {
 	mu       sync.Mutex
 	failed   bool
 	seen     []string
-	timeline []string
+	timeline timeline
 	cleanups []func()
 }
 
@@ -106,13 +106,8 @@ func (b *B) Failed() bool {
 func (b *B) Event(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.timeline) < longestTimeline {
-		b.timeline = append(b.timeline, fmt.Sprintf(format, args...))
-	}
+	b.timeline.add(fmt.Sprintf(format, args...))
 }
-
-// longestTimeline bounds what is kept of code that does the same for ever.
-const longestTimeline = 200
 
 // Cleanup calls f at the end of the behaviour, last added first.
 func (b *B) Cleanup(f func()) {

@@ -84,11 +84,11 @@ func Namespace(tb testing.TB) string {
 	return name
 }
 
-// Eventually waits until the condition is true. It fails the test if that takes more than five seconds, or longer where the machine has
-// much to do.
+// Eventually waits until the condition is true. It fails the test if that takes more than fifteen seconds, or longer where the machine
+// has much to do: a manager may have to start first.
 func Eventually(tb testing.TB, text string, condition func() bool) {
 	tb.Helper()
-	limit := new(check.B).Patience(5 * time.Second)
+	limit := new(check.B).Patience(15 * time.Second)
 	err := wait.PollUntilContextTimeout(tb.Context(), 20*time.Millisecond, limit, true, func(context.Context) (bool, error) {
 		return condition(), nil
 	})

@@ -1,4 +1,7 @@
-// Package subject is the Lolcow operator that the tests of exercise 23c are about: one that is right, or one with a mistake.
+// Package subject has the operators that the tests of exercises 23c and 25c are about: some are right, and some have a mistake.
+//
+//	subject.go  the operator of 23c; apply.go is part of it
+//	keeper.go   the operator of 25c
 package subject
 
 import (
@@ -35,7 +38,7 @@ const (
 	Adopts = "adopts"
 	// Counts writes in each reconciliation.
 	Counts = "counts"
-	// Silent returns no error.
+	// Silent returns no error of a write.
 	Silent = "silent"
 	// Blind does not watch Deployments.
 	Blind = "blind"
@@ -85,8 +88,6 @@ func (o *Operator) Desired(lolcow *v1alpha1.Lolcow) *appsv1.Deployment {
 func (o *Operator) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	err := o.reconcile(ctx, req)
 	switch {
-	case o.variant == Silent:
-		err = nil
 	case o.variant == Applies && err != nil:
 		err = fmt.Errorf("reconciling the Lolcow %s: %w", req.Name, err)
 	case o.variant == Applies:
@@ -108,13 +109,16 @@ func (o *Operator) reconcile(ctx context.Context, req reconcile.Request) error {
 	err := o.client.Get(ctx, req.NamespacedName, &deployment)
 	switch {
 	case apierrors.IsNotFound(err):
-		return o.create(ctx, desired)
+		err = o.create(ctx, desired)
 	case err != nil:
 		return err
-	case !metav1.IsControlledBy(&deployment, &lolcow) && o.variant != Adopts:
+	case metav1.IsControlledBy(&deployment, &lolcow) || o.variant == Adopts:
+		err = o.change(ctx, &deployment, desired)
+	}
+	if o.variant == Silent {
 		return nil
 	}
-	return o.change(ctx, &deployment, desired)
+	return err
 }
 
 func (o *Operator) create(ctx context.Context, desired *appsv1.Deployment) error {

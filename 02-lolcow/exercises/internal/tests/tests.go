@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"example.com/workbook/shared/exercise/check"
 )
@@ -56,15 +57,19 @@ func (t *Binary) file() string { return filepath.Join(t.temp, "tests") }
 // Remove deletes the program.
 func (t *Binary) Remove() { _ = os.RemoveAll(t.temp) }
 
+// limit is for all tests of a folder.
+const limit = time.Minute
+
 // Verdict is how the tests ended.
 type Verdict struct {
-	b      *check.B
-	passed bool
+	b       *check.B
+	passed  bool
+	endless bool
 }
 
 // Run runs all tests, with a variable in their environment.
 func (t *Binary) Run(b *check.B, variable string) Verdict {
-	cmd := exec.CommandContext(b.Context(), t.file(), "-test.timeout=1m")
+	cmd := exec.CommandContext(b.Context(), t.file(), "-test.timeout="+b.Patience(limit).String())
 	cmd.Dir = t.dir
 	cmd.Env = append(os.Environ(), variable)
 	output, err := cmd.CombinedOutput()
@@ -75,11 +80,12 @@ func (t *Binary) Run(b *check.B, variable string) Verdict {
 	for line := range strings.Lines(string(output)) {
 		b.Event("  %s", strings.TrimRight(line, "\n"))
 	}
-	return Verdict{b, err == nil}
+	return Verdict{b, err == nil, err != nil && strings.Contains(string(output), "panic: test timed out")}
 }
 
 // ExpectPass ends the behaviour if a test failed. The text says what was judged.
 func (v Verdict) ExpectPass(text string) {
+	v.expectEnd(text)
 	if !v.passed {
 		v.b.Fatalf("the test fails: %s", text)
 	}
@@ -87,7 +93,15 @@ func (v Verdict) ExpectPass(text string) {
 
 // ExpectFailure ends the behaviour if no test failed.
 func (v Verdict) ExpectFailure(text string) {
+	v.expectEnd(text)
 	if v.passed {
 		v.b.Fatalf("the test passes: %s", text)
+	}
+}
+
+// expectEnd ends the behaviour if the tests ran until the time limit. A test that waits for ever has judged nothing.
+func (v Verdict) expectEnd(text string) {
+	if v.endless {
+		v.b.Fatalf("the tests do not end: %s", text)
 	}
 }

@@ -1,0 +1,3 @@
+module example.com/pots/kettle
+
+go 1.26.0
