@@ -3,6 +3,7 @@ package mirror
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,9 +28,7 @@ func (c *cluster) targets(names ...string) {
 func (c *cluster) namespace(name string, labels map[string]string) {
 	c.b.Event("a user creates the namespace %s, with %d labels", name, len(labels))
 	all := map[string]string{check.RunLabel: os.Getenv(check.RunVariable)}
-	for key, value := range labels {
-		all[key] = value
-	}
+	maps.Copy(all, labels)
 	namespace, err := c.client.CoreV1().Namespaces().Create(c.b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "exercise-" + name + "-", Labels: all,
 	}}, metav1.CreateOptions{})
