@@ -26,7 +26,7 @@ var kindOf = map[Needs]string{Cluster: "embedded", Kind: "kind"}
 // cluster is one that runs share.
 type cluster struct {
 	*server
-	// kubectl is a program that the harness has found, or has put into its cache.
+	// kubectl is a program that the harness has found, or has put into its cache: for kind alone, where checks use it.
 	kubectl string
 	// end ends the cluster. It is nil if the pool has not started it.
 	end func() error
@@ -39,9 +39,13 @@ func (s *Servers) acquireCluster(ctx context.Context, needs Needs, note func(str
 	defer s.mu.Unlock()
 	c := s.clusters[needs]
 	if c == nil || c.ready(ctx) != nil {
+		delete(s.clusters, needs)
 		note("the " + kindOf[needs] + " cluster starts; the first time in this clone that takes some minutes")
-		var err error
-		if c, err = s.startCluster(ctx, kindOf[needs]); err != nil {
+		err := c.close()
+		if err == nil {
+			c, err = s.startCluster(ctx, kindOf[needs])
+		}
+		if err != nil {
 			return nil, err
 		}
 		s.clusters[needs] = c
@@ -54,30 +58,7 @@ func (s *Servers) startCluster(ctx context.Context, kind string) (*cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	kubectl, err := s.make(ctx, "kubectl", kind)
-	if err != nil {
-		return nil, err
-	}
-	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: filepath.Join(s.root, ".kube", "config")},
-		&clientcmd.ConfigOverrides{CurrentContext: config.ContextName(kind, config.ClusterName())}).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("reading the access to the %s cluster: %w", kind, err)
-	}
-	if err := rest.LoadTLSFiles(access); err != nil {
-		return nil, fmt.Errorf("reading the access to the %s cluster: %w", kind, err)
-	}
-	if err := os.MkdirAll(serversDir(s.root), 0o700); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(serversDir(s.root), "")
-	if err != nil {
-		return nil, err
-	}
-	c := &cluster{server: &server{dir: dir}, kubectl: lastLine(kubectl)}
-	if err := errors.Join(c.connect(access), c.write(ctx, false)); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
+	c := &cluster{server: &server{}}
 	if !bytes.Contains(output, []byte("is up already")) {
 		c.end = func() error {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -86,7 +67,49 @@ func (s *Servers) startCluster(ctx context.Context, kind string) (*cluster, erro
 			return err
 		}
 	}
+	if err := s.reach(ctx, c, kind); err != nil {
+		return nil, errors.Join(fmt.Errorf("the access to the %s cluster: %w", kind, err), c.close())
+	}
 	return c, nil
+}
+
+// reach gives a cluster that is up what runs need of it.
+func (s *Servers) reach(ctx context.Context, c *cluster, kind string) error {
+	if kind == kindOf[Kind] {
+		output, err := s.make(ctx, "kubectl", kind)
+		if err != nil {
+			return err
+		}
+		c.kubectl = lastLine(output)
+	}
+	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: filepath.Join(s.root, ".kube", "config")},
+		&clientcmd.ConfigOverrides{CurrentContext: config.ContextName(kind, config.ClusterName())}).ClientConfig()
+	if err != nil {
+		return err
+	}
+	if err := rest.LoadTLSFiles(access); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(serversDir(s.root), 0o700); err != nil {
+		return err
+	}
+	if c.dir, err = os.MkdirTemp(serversDir(s.root), ""); err != nil {
+		return err
+	}
+	return errors.Join(c.connect(access), c.write(ctx, false))
+}
+
+// close ends the cluster if the pool has started it. There may be none.
+func (c *cluster) close() error {
+	if c == nil {
+		return nil
+	}
+	err := os.RemoveAll(c.dir)
+	if c.end != nil {
+		err = errors.Join(err, c.end())
+	}
+	return err
 }
 
 func lastLine(output []byte) string {
@@ -98,10 +121,7 @@ func lastLine(output []byte) string {
 func (s *Servers) stopClusters() error {
 	var errs []error
 	for _, c := range s.clusters {
-		errs = append(errs, os.RemoveAll(c.dir))
-		if c.end != nil {
-			errs = append(errs, c.end())
-		}
+		errs = append(errs, c.close())
 	}
 	clear(s.clusters)
 	return errors.Join(errs...)

@@ -2,6 +2,9 @@ package exercise
 
 import (
 	"context"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
@@ -27,8 +31,8 @@ func TestTheEmbeddedCluster(t *testing.T) {
 	g.Expect(pool.Start(ctx, func(string) {})).To(Succeed())
 
 	for name, c := range map[string]struct{ says, asked string }{
-		"one that was started ends with the pool": {"the cluster is up", "cluster embedded\nkubectl embedded\ncluster-delete embedded\n"},
-		"one that was up stays":                   {"the embedded cluster workbook is up already", "cluster embedded\nkubectl embedded\n"},
+		"one that was started ends with the pool": {"the cluster is up", "cluster embedded\ncluster-delete embedded\n"},
+		"one that was up stays":                   {"the embedded cluster workbook is up already", "cluster embedded\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -55,6 +59,33 @@ func TestTheEmbeddedCluster(t *testing.T) {
 			g.Expect(filepath.Glob(filepath.Join(serversDir(root), "*"))).To(BeEmpty())
 		})
 	}
+}
+
+// At first there is no kubeconfig, and later the API server has gone.
+func TestAClusterThatCannotBeReachedEnds(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	ctx := t.Context()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "Makefile"), "cluster cluster-delete:\n\t@echo $@ >> asked\n\t@echo 'the cluster is up'\n")
+	asked := filepath.Join(root, "asked")
+	clusters := NewServers(root)
+	e := Exercise{Needs: Cluster}
+	_, err := clusters.acquireFor(ctx, e, func(string) {})
+	g.Expect(err).To(MatchError(ContainSubstring("the access to the embedded cluster")))
+	g.Expect(os.ReadFile(asked)).To(BeEquivalentTo("cluster\ncluster-delete\n"))
+
+	up := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: up.Certificate().Raw})
+	kubeconfig(t, filepath.Join(root, ".kube", "config"), &server{config: &rest.Config{Host: up.URL, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}}})
+	_, err = clusters.acquireFor(ctx, e, func(string) {})
+	g.Expect(err).NotTo(HaveOccurred())
+	up.Close()
+	_, err = clusters.acquireFor(ctx, e, func(string) {})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.ReadFile(asked)).To(BeEquivalentTo(strings.Repeat("cluster\ncluster-delete\n", 2)+"cluster\n"), "the old one is ended first")
+	g.Expect(clusters.Close()).To(Succeed())
+	g.Expect(filepath.Glob(filepath.Join(serversDir(root), "*"))).To(BeEmpty())
 }
 
 // A SIGTERM of this process alone reaches nothing that make has started.

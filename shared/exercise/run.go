@@ -140,7 +140,7 @@ func runBuilt(ctx context.Context, binary string, t target, options Options) (Re
 	}
 	name := fmt.Sprintf("%s-%s", t.exercise.ID, rand.String(8))
 	x.env = append(x.env, check.ServerVariable+"="+lease.file(), check.RunVariable+"="+name)
-	if lease.cluster != nil {
+	if t.exercise.Needs == Kind {
 		x.env = append(x.env, check.KubectlVariable+"="+lease.cluster.kubectl)
 	}
 	result, err := execute(ctx, x)

@@ -18,7 +18,7 @@ const (
 	ServerVariable = "EXERCISE_SERVER"
 	// RunVariable names the run. Its namespaces carry this name, so that the parent can delete what a crash left.
 	RunVariable = "EXERCISE_RUN"
-	// KubectlVariable is a kubectl, if the check runs against a cluster.
+	// KubectlVariable is a kubectl, if the check runs against a kind cluster.
 	KubectlVariable = "EXERCISE_KUBECTL"
 	// LimitVariable is how long the run may take, as a duration.
 	LimitVariable = "EXERCISE_LIMIT"
