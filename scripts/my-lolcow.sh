@@ -118,6 +118,10 @@ case $command in
   generate) generate "$dir" ;;
   check | adopt) exec go -C 02-lolcow/exercises run ./weekend "$command" "$step" "$dir" ;;
   install) exec go -C shared run ./cmd/harness install --stage "$dir" ;;
-  # One process needs no lease, and outside of a pod the scaffold finds no namespace for one.
-  run) exec go -C shared run ./cmd/harness run --stage "$dir" -- --leader-elect=false ;;
+  run)
+    # Where containers run, the pods need the image that the project names. Elsewhere this does nothing.
+    go -C shared run ./cmd/harness load --stage 02-lolcow lolcow=lolcow:latest
+    # One process needs no lease, and outside of a pod the scaffold finds no namespace for one.
+    exec go -C shared run ./cmd/harness run --stage "$dir" -- --leader-elect=false
+    ;;
 esac

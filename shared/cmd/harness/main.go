@@ -54,7 +54,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newCluster(), newEnv(), newKubectl(), newBinaries(), newAssets(), newImage(),
+	root.AddCommand(newCluster(), newEnv(), newKubectl(), newBinaries(), newAssets(), newImage(), newLoad(),
 		newInstall(), newUninstall(), newDeploy(), newUndeploy(), newRun(), newDoctor())
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
