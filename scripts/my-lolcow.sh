@@ -6,7 +6,8 @@
 #   adopt STEP [DIR]  put the solution of a step into the project; the files that it replaces are kept
 #   generate [DIR]    write the deepcopy functions, the CRD and the role, as `make generate manifests` does
 #   install [DIR]     apply the CRD to the cluster of `make cluster`
-#   run [DIR]         run the operator from this shell against that cluster, as its ServiceAccount
+#   run [DIR]         run the operator from this shell against that cluster, as its ServiceAccount; nodes that run
+#                     containers get the image lolcow:latest
 #
 # DIR is ../my-lolcow beside this repository, unless MY_LOLCOW or an argument says otherwise.
 set -eu
@@ -19,7 +20,7 @@ root=$PWD
 export GOWORK=off CGO_ENABLED="${CGO_ENABLED:-0}"
 
 usage() {
-  sed -n 's/^# \{0,1\}//; 2,11p' "$root/scripts/my-lolcow.sh" >&2
+  sed -n 's/^# \{0,1\}//; 2,12p' "$root/scripts/my-lolcow.sh" >&2
   exit 2
 }
 
