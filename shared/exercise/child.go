@@ -151,15 +151,13 @@ func soFar(lines []check.Line) string {
 	if ended || result.Died.Behaviour == "" {
 		return ""
 	}
-	there, missing := 0, ""
+	there := 0
 	for _, b := range result.Behaviours {
 		if b.OK {
 			there++
-		} else {
-			missing += ", missing: " + b.Name
 		}
 	}
-	return fmt.Sprintf("%d checked and there%s; now: %s", there, missing, result.Died.Behaviour)
+	return fmt.Sprintf("%d of %d behaviours are there; now: %s", there, len(result.Behaviours), result.Died.Behaviour)
 }
 
 // collect makes a result of the lines, and says whether the run came to its end.

@@ -116,7 +116,7 @@ func reports(t *check.T, entry Entry) {
 		c.cloud.creating = true
 		c.start()
 		c.claim("a", nil)
-		c.bothAre("a", databases.ReasonCreating)
+		c.bothAre(databases.ReasonCreating)
 		b.Event("the database becomes available")
 		c.cloud.set(func(cloud *cloud) { cloud.creating = false })
 		c.ready("a")

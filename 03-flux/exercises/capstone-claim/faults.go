@@ -52,7 +52,7 @@ func faults(t *check.T, entry Entry) {
 		c.cloud.down = true
 		c.start()
 		c.claim("a", nil)
-		c.bothAre("a", databases.ReasonCloudError)
+		c.bothAre(databases.ReasonCloudError)
 		c.cloud.expect(0, 0)
 		c.cloud.isDown(false)
 		c.ready("a")
@@ -63,7 +63,7 @@ func faults(t *check.T, entry Entry) {
 		c.cloud.down = true
 		o := c.start()
 		c.claim("a", nil)
-		c.bothAre("a", databases.ReasonCloudError)
+		c.bothAre(databases.ReasonCloudError)
 		asked, written := c.cloud.sent(""), len(o.wire.Requests("create", "update", "patch"))
 		// A slow machine sends less in this time, so that nothing that is right fails.
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

@@ -150,13 +150,13 @@ func (c *cluster) claimIs(name, reason string) {
 	c.eventually(func() string { return c.claimReport(name, metav1.ConditionFalse, reason) })
 }
 
-// bothAre waits until a claim and its Database are not ready, for the same reason.
-func (c *cluster) bothAre(name, reason string) {
+// bothAre waits until the claim a and its Database are not ready, for the same reason.
+func (c *cluster) bothAre(reason string) {
 	c.eventually(func() string {
-		if text := c.databaseReport(name, metav1.ConditionFalse, reason); text != "" {
+		if text := c.databaseReport("a", metav1.ConditionFalse, reason); text != "" {
 			return text
 		}
-		return c.claimReport(name, metav1.ConditionFalse, reason)
+		return c.claimReport("a", metav1.ConditionFalse, reason)
 	})
 }
 

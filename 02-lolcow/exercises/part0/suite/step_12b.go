@@ -77,7 +77,7 @@ func (s *suite) otherRejections() {
 			"spec.ports[0].nodePort", "Invalid value: 30070: provided port is not in the valid range. The range of valid ports is 31000-32767"},
 	} {
 		s.reconciles(one.behaviour, func(e *env) {
-			e.wire.replace(invalidService(one.field, one.message))
+			e.wire.replace(invalidService(one.field, one.message)) //nolint:bodyclose // the client does
 			e.create("cow", fields{"greeting": "Moo", "port": int64(firstPort)})
 			e.attempt()
 			ready := e.condition("cow", "Ready")

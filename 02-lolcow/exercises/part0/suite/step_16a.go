@@ -58,7 +58,7 @@ func (s *suite) failures() {
 		e.expectRecovery(apiError)
 	})
 	s.reconciles("a Service that is invalid is reported as ApplyFailed, tried again, and there when it is valid", func(e *env) {
-		e.wire.replace(invalidService("spec.externalName", `Invalid value: "moo": may not be set`))
+		e.wire.replace(invalidService("spec.externalName", `Invalid value: "moo": may not be set`)) //nolint:bodyclose // the client does
 		e.create("cow", fields{"greeting": "Moo"})
 		e.expectFailure(applyFailed, "spec.externalName")
 		e.Event("what made it invalid is gone")

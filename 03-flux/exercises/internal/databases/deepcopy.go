@@ -9,7 +9,7 @@ import (
 // DeepCopy returns a copy that shares nothing.
 func (c *DatabaseClaim) DeepCopy() *DatabaseClaim {
 	out := *c
-	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	c.DeepCopyInto(&out.ObjectMeta)
 	out.Status.Conditions = slices.Clone(c.Status.Conditions)
 	return &out
 }
@@ -20,7 +20,7 @@ func (c *DatabaseClaim) DeepCopyObject() runtime.Object { return c.DeepCopy() }
 // DeepCopyObject returns a copy that shares nothing.
 func (l *DatabaseClaimList) DeepCopyObject() runtime.Object {
 	out := &DatabaseClaimList{TypeMeta: l.TypeMeta}
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	l.DeepCopyInto(&out.ListMeta)
 	for i := range l.Items {
 		out.Items = append(out.Items, *l.Items[i].DeepCopy())
 	}
@@ -30,7 +30,7 @@ func (l *DatabaseClaimList) DeepCopyObject() runtime.Object {
 // DeepCopy returns a copy that shares nothing.
 func (d *Database) DeepCopy() *Database {
 	out := *d
-	d.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	d.DeepCopyInto(&out.ObjectMeta)
 	out.Status.Conditions = slices.Clone(d.Status.Conditions)
 	return &out
 }
@@ -41,7 +41,7 @@ func (d *Database) DeepCopyObject() runtime.Object { return d.DeepCopy() }
 // DeepCopyObject returns a copy that shares nothing.
 func (l *DatabaseList) DeepCopyObject() runtime.Object {
 	out := &DatabaseList{TypeMeta: l.TypeMeta}
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	l.DeepCopyInto(&out.ListMeta)
 	for i := range l.Items {
 		out.Items = append(out.Items, *l.Items[i].DeepCopy())
 	}

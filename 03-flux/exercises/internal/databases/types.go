@@ -49,10 +49,10 @@ const (
 // DatabaseClaim is written by users.
 type DatabaseClaim struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	Spec   DatabaseClaimSpec   `json:"spec"`
-	Status DatabaseClaimStatus `json:"status,omitempty"`
+	Status DatabaseClaimStatus `json:"status,omitzero"`
 }
 
 // DatabaseClaimSpec is what a user wants. The API server rejects changes of an engine, a sizeGB and a class that are set. Those that
@@ -76,7 +76,7 @@ type DatabaseClaimStatus struct {
 // DatabaseClaimList is a list of claims.
 type DatabaseClaimList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 
 	Items []DatabaseClaim `json:"items"`
 }
@@ -84,10 +84,10 @@ type DatabaseClaimList struct {
 // Database is written by the operator only.
 type Database struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	Spec   DatabaseSpec   `json:"spec"`
-	Status DatabaseStatus `json:"status,omitempty"`
+	Status DatabaseStatus `json:"status,omitzero"`
 }
 
 // DatabaseSpec has everything: nothing is left to defaults.
@@ -109,7 +109,7 @@ type DatabaseStatus struct {
 // DatabaseList is a list of Databases.
 type DatabaseList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 
 	Items []Database `json:"items"`
 }
