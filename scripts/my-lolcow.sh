@@ -70,6 +70,7 @@ new() {
 }
 
 # scaffold KUBEBUILDER DIR: what the CLI writes, and the versions of the workbook in place of the older ones in it.
+# shellcheck disable=SC2046 # a list of words
 scaffold() {
   cd "$2" &&
     "$1" init --domain my.domain --repo "example.com/$name" --project-name "$name" --fetch-deps=false &&
@@ -78,7 +79,6 @@ scaffold() {
       Makefile >Makefile.new &&
     mv Makefile.new Makefile &&
     # All that both require, not only the libraries of Kubernetes: then Go has most of them compiled.
-    # shellcheck disable=SC2046 # a list of words
     go get $(awk 'NR == FNR { if ($2 ~ /^v/) pinned[$1] = $2; next } $1 in pinned && $2 ~ /^v/ { print $1 "@" pinned[$1] }' \
       "$root/shared/go.mod" go.mod) &&
     go mod tidy &&
