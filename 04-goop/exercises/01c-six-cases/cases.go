@@ -76,18 +76,18 @@ func backup(s *scene) {
 
 // agent has nodes join.
 func agent(s *scene) {
-	s.everywhere("example.com/agent", "on a node, no agent runs", s.plain, s.other)
+	s.everywhere("on a node, no agent runs", s.plain, s.other)
 	for effect, node := range s.tainted {
 		text := fmt.Sprintf("on a node with a taint whose effect is %s, no agent runs", effects[effect])
-		s.everywhere("example.com/agent", text, node)
+		s.everywhere(text, node)
 	}
 	s.allHaveNodes()
 	s.b.Event("two nodes join")
 	joined := []string{cluster.Node(s.b, s.client, s.namespace, "c"), cluster.Node(s.b, s.client, s.namespace, "d")}
-	s.everywhere("example.com/agent", "a node has joined, and no agent runs on it", joined...)
+	s.everywhere("a node has joined, and no agent runs on it", joined...)
 	s.b.Event("the Pods of the agent are deleted")
 	s.must("deleting Pods", s.client.CoreV1().Pods(s.namespace).DeleteCollection(s.b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	s.everywhere("example.com/agent", "the Pod of an agent was deleted, and no other one runs", append(append(joined, s.tainted...), s.plain, s.other)...)
+	s.everywhere("the Pod of an agent was deleted, and no other one runs", append(append(joined, s.tainted...), s.plain, s.other)...)
 }
 
 // migration has the command fail once and succeed, and then fail twice.

@@ -181,11 +181,11 @@ func (s *scene) end(pod corev1.Pod, phase corev1.PodPhase) {
 	cluster.End(s.b, s.client, pod, phase)
 }
 
-// everywhere waits until each of the nodes has a Pod of an image.
-func (s *scene) everywhere(image, text string, nodes ...string) {
+// everywhere waits until an agent runs on each of the nodes.
+func (s *scene) everywhere(text string, nodes ...string) {
 	s.b.Eventually(cluster.Patience, func() string {
 		for _, node := range nodes {
-			if !slices.ContainsFunc(s.running(image), func(pod corev1.Pod) bool { return pod.Spec.NodeName == node }) {
+			if !slices.ContainsFunc(s.running("example.com/agent"), func(pod corev1.Pod) bool { return pod.Spec.NodeName == node }) {
 				return text
 			}
 		}
