@@ -45,6 +45,8 @@ client_minor=${client#v0.}
 same 'the minor version of Kubernetes' "${minor%%.*}" harness.env "${client_minor%%.*}" 'k8s.io/client-go of shared/go.mod'
 tag=${KIND_NODE_IMAGE#*:}
 same 'the node image' "$KUBERNETES_VERSION" 'KUBERNETES_VERSION of harness.env' "${tag%%@*}" 'KIND_NODE_IMAGE of harness.env'
+# Where the module is not in the cache yet, list knows no folder of it.
+GOWORK=off go -C shared mod download sigs.k8s.io/kind
 kind=$(GOWORK=off go -C shared list -m -f '{{.Dir}}' sigs.k8s.io/kind)
 same 'the node image' "$KIND_NODE_IMAGE" harness.env \
   "$(sed -n 's/^const Image = "\(.*\)"/\1/p' "$kind/pkg/apis/config/defaults/image.go")" 'the kind module'
