@@ -29,8 +29,7 @@ func recorded(setup *v1alpha1.FluxSetup) bool {
 	return launched(setup) && setup.Spec.Launch.JobUID != ""
 }
 
-// started reports whether a Job may have run. Older versions of the operator neither suspended nor marked their Jobs: such a
-// Job has been suspended by another writer since.
+// started reports whether a Job may have run.
 func started(job *batchv1.Job) bool {
 	return job.Annotations[annotationStarted] != "false" || !ptr.Deref(job.Spec.Suspend, false)
 }

@@ -177,7 +177,7 @@ func TestRankZeroDecides(t *testing.T) {
 	}
 }
 
-// The second attempt does not use the ConfigMap that an older version of the operator created for the first attempt.
+// The second attempt uses neither the ConfigMap nor the Secret of the first one.
 func TestEachAttemptHasItsOwnFiles(t *testing.T) {
 	t.Parallel()
 	b := newSetupTestEnv(t, fluxOf(1))

@@ -89,7 +89,7 @@ func setupStatus(setup *v1alpha1.FluxSetup, observed setupObservation) (v1alpha1
 			status.ExitCode = end.exitCode
 		}
 	}
-	if observed.job != nil && observed.job.Annotations[annotationConfigHash] != "" {
+	if observed.job != nil {
 		status.ConfigHash = observed.job.Annotations[annotationConfigHash]
 	}
 	observeGeneration(status.Conditions, setup.Generation, v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured,
