@@ -29,8 +29,7 @@ func recorded(setup *v1alpha1.FluxSetup) bool {
 	return launched(setup) && setup.Spec.Launch.JobUID != ""
 }
 
-// started reports whether a Job may have run. Older versions of the operator neither suspended nor marked their Jobs: such a
-// Job has been suspended by another writer since.
+// started reports whether a Job may have run. One that has lost its mark counts as started.
 func started(job *batchv1.Job) bool {
 	return job.Annotations[annotationStarted] != "false" || !ptr.Deref(job.Spec.Suspend, false)
 }
@@ -108,12 +107,8 @@ func attemptEnded(setup *v1alpha1.FluxSetup) bool {
 // scaled down, the Job controller deletes pods. It creates them again when that is reverted, or when the Job allows
 // replacements.
 func changed(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
-	mark, marked := job.Annotations[annotationStarted]
-	if !marked {
-		return ptr.Deref(job.Spec.Suspend, false)
-	}
 	desired := runsOnce(setup.Spec.Size)
-	desired.Suspend = new(mark != "true")
+	desired.Suspend = new(job.Annotations[annotationStarted] == "false")
 	desired.PodReplacementPolicy = new(batchv1.TerminatingOrFailed)
 	return !apiequality.Semantic.DeepEqual(decisive(&job.Spec), desired)
 }

@@ -177,7 +177,7 @@ func TestRankZeroDecides(t *testing.T) {
 	}
 }
 
-// The second attempt does not use the ConfigMap that an older version of the operator created for the first attempt.
+// The second attempt uses neither the ConfigMap nor the Secret of the first one.
 func TestEachAttemptHasItsOwnFiles(t *testing.T) {
 	t.Parallel()
 	b := newSetupTestEnv(t, fluxOf(1))
@@ -225,13 +225,21 @@ func TestConfigHashIsThatOfTheJob(t *testing.T) {
 }
 
 // Another writer suspends the Job, scales it, or allows it to replace pods: the attempt fails, even if the change is
-// reverted.
+// reverted. A Job that has lost the mark that it was started counts as started.
 func TestJobThatIsChangedEndsTheAttempt(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*batchv1.JobSpec){
-		"suspended": func(spec *batchv1.JobSpec) { spec.Suspend = new(true) },
-		"scaled":    func(spec *batchv1.JobSpec) { spec.Parallelism = new(int32(0)) },
-		"retried":   func(spec *batchv1.JobSpec) { spec.BackoffLimit = new(int32(6)) },
+	for name, change := range map[string]func(*batchv1.Job){
+		"suspended": func(job *batchv1.Job) { job.Spec.Suspend = new(true) },
+		"scaled":    func(job *batchv1.Job) { job.Spec.Parallelism = new(int32(0)) },
+		"retried":   func(job *batchv1.Job) { job.Spec.BackoffLimit = new(int32(6)) },
+		"suspended without its mark": func(job *batchv1.Job) {
+			delete(job.Annotations, annotationStarted)
+			job.Spec.Suspend = new(true)
+		},
+		"retried without its mark": func(job *batchv1.Job) {
+			delete(job.Annotations, annotationStarted)
+			job.Spec.BackoffLimit = new(int32(6))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -239,7 +247,7 @@ func TestJobThatIsChangedEndsTheAttempt(t *testing.T) {
 			b.reconcile()
 			b.startPods()
 			job := b.job()
-			change(&job.Spec)
+			change(job)
 			b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
 			b.reconcile()
 			b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobChanged)

@@ -41,9 +41,6 @@ func (r *FluxSetupReconciler) maintain(ctx context.Context, setup *v1alpha1.Flux
 // the kubelet reports this in Events only. The Secret is not created again, because a broker may have started with the
 // first certificate.
 func (r *FluxSetupReconciler) findSecret(ctx context.Context, job *batchv1.Job) error {
-	if _, ours := job.Annotations[annotationConfigHash]; !ours {
-		return nil
-	}
 	found, err := findDependent(ctx, r.Client, r.apiReader, job, &corev1.Secret{}, client.ObjectKeyFromObject(job))
 	if err != nil || found {
 		return err
@@ -59,19 +56,14 @@ func (r *FluxSetupReconciler) ensureService(ctx context.Context, setup *v1alpha1
 }
 
 // ensureConfigMap creates the ConfigMap of an attempt if it does not exist. A lost ConfigMap is created again only with
-// the same files, because brokers with different configurations cannot connect to each other. Older versions of the
-// operator did not create a ConfigMap for each attempt: their Jobs are left alone.
+// the same files, because brokers with different configurations cannot connect to each other.
 func (r *FluxSetupReconciler) ensureConfigMap(ctx context.Context, setup *v1alpha1.FluxSetup, job *batchv1.Job) error {
-	hash, ours := job.Annotations[annotationConfigHash]
-	if !ours {
-		return nil
-	}
 	desired := desiredConfigMap(setup, job)
 	found, err := findDependent(ctx, r.Client, r.Client, job, &corev1.ConfigMap{}, client.ObjectKeyFromObject(desired))
 	if err != nil || found {
 		return err
 	}
-	if hash != clusterOf(setup).Hash() {
+	if job.Annotations[annotationConfigHash] != clusterOf(setup).Hash() {
 		return &rejectedError{
 			reason:  v1alpha1.ReasonConfigLost,
 			message: "ConfigMap " + desired.Name + " was deleted, and this version of the operator would write other files",
@@ -84,10 +76,6 @@ func (r *FluxSetupReconciler) ensureConfigMap(ctx context.Context, setup *v1alph
 // confirmConfigMap rejects a ConfigMap whose files are not those that the Job was created for: any client can create
 // one of this name and make the Job its owner. It is called before the Job is started, and bypasses the cache.
 func (r *FluxSetupReconciler) confirmConfigMap(ctx context.Context, job *batchv1.Job) error {
-	hash, ours := job.Annotations[annotationConfigHash]
-	if !ours {
-		return nil
-	}
 	var files corev1.ConfigMap
 	found, err := findDependent(ctx, r.Client, r.apiReader, job, &files, client.ObjectKeyFromObject(job))
 	switch {
@@ -95,7 +83,7 @@ func (r *FluxSetupReconciler) confirmConfigMap(ctx context.Context, job *batchv1
 		return err
 	case !found:
 		return fmt.Errorf("reading ConfigMap %s: %w", job.Name, errStale)
-	case broker.HashOf(files.Data) != hash || len(files.BinaryData) > 0 || !ptr.Deref(files.Immutable, false):
+	case broker.HashOf(files.Data) != job.Annotations[annotationConfigHash] || len(files.BinaryData) > 0 || !ptr.Deref(files.Immutable, false):
 		return notMadeHere("ConfigMap " + job.Name)
 	}
 	return nil

@@ -137,7 +137,7 @@ func endOfReplacedLeader(setup *v1alpha1.FluxSetup, observed setupObservation) *
 	switch {
 	case leader == nil || leader.exitCode == nil || leader.pod != first:
 		return failedWith(v1alpha1.ReasonJobChanged, fmt.Sprintf(
-			"pod %s of rank 0 was replaced by pod %s, as happens where another client has removed its finalizer: how it ended was not observed, and what it ran is not run again in this attempt",
+			"pod %s of rank 0 was replaced by pod %s, as happens where another client has suspended and resumed the Job or removed the pod's finalizer: how it ended was not observed, and what it ran is not run again in this attempt",
 			first, replacementOf(first, observed.pods)))
 	case leader.succeeded():
 		return commandSucceeded()

@@ -31,28 +31,24 @@ type setupJobs struct {
 	predecessor string
 }
 
-// readJobs finds the Jobs of a FluxSetup by their labels, and by the two names that a Job may have: NAME-ATTEMPT, or
-// NAME if an older version of the operator created it. A Job with one of these names may not be owned by the FluxSetup,
-// or may have lost its labels.
+// readJobs finds the Jobs of a FluxSetup by their labels, and the one of the current attempt by its name too: a Job of
+// this name may not be owned by the FluxSetup, or may have lost its labels.
 func (r *FluxSetupReconciler) readJobs(ctx context.Context, reader client.Reader, setup *v1alpha1.FluxSetup) (setupJobs, error) {
 	var jobs setupJobs
-	names := []string{jobName(setup), setup.Name}
-	for _, name := range names {
-		var named batchv1.Job
-		err := reader.Get(ctx, client.ObjectKey{Namespace: setup.Namespace, Name: name}, &named)
-		if client.IgnoreNotFound(err) != nil {
-			return jobs, fmt.Errorf("reading Job %s: %w", name, err)
-		}
-		if err == nil {
-			jobs.add(setup, &named)
-		}
+	var named batchv1.Job
+	err := reader.Get(ctx, client.ObjectKey{Namespace: setup.Namespace, Name: jobName(setup)}, &named)
+	if client.IgnoreNotFound(err) != nil {
+		return jobs, fmt.Errorf("reading Job %s: %w", jobName(setup), err)
+	}
+	if err == nil {
+		jobs.add(setup, &named)
 	}
 	var found batchv1.JobList
 	if err := reader.List(ctx, &found, client.InNamespace(setup.Namespace), client.MatchingLabels(podSelector(setup))); err != nil {
 		return jobs, fmt.Errorf("listing Jobs of FluxSetup %s: %w", setup.Name, err)
 	}
 	for i := range found.Items {
-		if !slices.Contains(names, found.Items[i].Name) {
+		if found.Items[i].Name != jobName(setup) {
 			jobs.add(setup, &found.Items[i])
 		}
 	}
@@ -135,8 +131,7 @@ func proven(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
 
 // outdated reports whether another version of the operator created the Job, for other files, and the Job has not run.
 func outdated(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
-	hash, ours := job.Annotations[annotationConfigHash]
-	return ours && hash != clusterOf(setup).Hash() && !recorded(setup) && !started(job)
+	return job.Annotations[annotationConfigHash] != clusterOf(setup).Hash() && !recorded(setup) && !started(job)
 }
 
 // deleteLeft deletes what is left of other attempts, and returns a description of what still exists; "" if nothing

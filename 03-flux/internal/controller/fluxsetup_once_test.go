@@ -195,3 +195,26 @@ func TestSuccessOfRankZeroIsNotLostWithADeletedJob(t *testing.T) {
 		}
 	}
 }
+
+// A started Job is suspended and resumed while the operator is down, and its pods had only just been observed before. The
+// command runs again in the same attempt, which the name of the first pod of rank 0 shows.
+func TestJobSuspendedAndResumedWhileTheOperatorWasDown(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	b.reconcile()
+	b.startPods()
+	b.reconcile()
+	first, job := b.pod(0).Name, b.job()
+
+	job.Spec.Suspend = new(true)
+	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
+	b.remove(0)
+	job.Spec.Suspend = new(false)
+	b.Expect(b.client.Update(b.ctx, job)).To(Succeed())
+	b.addLeader()
+	b.forget()
+	b.reconcile()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonJobChanged)
+	b.Expect(message).To(HavePrefix("pod " + first + " of rank 0 was replaced by pod " + b.pod(0).Name))
+	b.Expect(b.job().DeletionTimestamp).NotTo(BeNil())
+}

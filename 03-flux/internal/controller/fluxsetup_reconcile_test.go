@@ -103,12 +103,14 @@ func TestCertificateIsNeverReplacedWhileTheJobExists(t *testing.T) {
 	b.Expect(b.secret().Data).NotTo(Equal(secret.Data))
 }
 
-// While brokers become ready one by one, a status is written once a second. The quorum is written at once.
+// While brokers become ready one by one, a status is written once a second. The name of the leader's pod and the quorum are
+// written at once.
 func TestReadyRanksArePaced(t *testing.T) {
 	t.Parallel()
 	b := newSetupTestEnv(t, fluxOf(3))
 	b.reconcile()
 	b.startPods()
+	b.Expect(b.reconcile().Status.LeaderPod).To(Equal(b.pod(0).Name))
 	b.ready(1)
 	b.clock.Step(400 * time.Millisecond)
 	result, err := b.try()

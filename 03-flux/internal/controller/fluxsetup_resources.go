@@ -131,9 +131,8 @@ func desiredLaunch(setup *v1alpha1.FluxSetup, launch v1alpha1.Launch) *launchCon
 
 // desiredService gives each rank its DNS name before it is ready, because a broker becomes ready only after the others
 // have found it. The name of the Service is that of the FluxSetup, for all attempts: hosts are
-// NAME-ATTEMPT-RANK.NAME.NAMESPACE.svc. The selector uses our own labels instead of the Job's name, because an older
-// version of the operator named its Jobs differently. It selects the current attempt only, so that no other pod is in
-// its endpoints.
+// NAME-ATTEMPT-RANK.NAME.NAMESPACE.svc. The selector selects the current attempt only, so that no other pod is in its
+// endpoints.
 func desiredService(setup *v1alpha1.FluxSetup) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(setup.Name, setup.Namespace).
 		WithLabels(dependentLabels(setup)).

@@ -1,11 +1,14 @@
 package controller
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
@@ -34,6 +37,27 @@ func TestEditOfTheServicesPortIsCorrected(t *testing.T) {
 			b.Expect(ports).To(ContainElement(desired))
 		})
 	}
+}
+
+// Another client adds a port between the read of the Service and the correction: the list of ports is not replaced by one
+// without it.
+func TestPortsOfTheServiceAreReplacedOnlyAsTheyWereRead(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(2))
+	b.running()
+	service := fetch[corev1.Service](b)
+	service.Spec.Ports[0].Port++
+	b.Expect(b.client.Update(b.ctx, service)).To(Succeed())
+	b.use(b.through(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: "metrics", Port: 9000})
+			b.Expect(c.Update(ctx, service)).To(Succeed())
+			return c.Patch(ctx, object, patch, opts...)
+		},
+	}))
+	_, err := b.try()
+	b.Expect(isStale(err)).To(BeTrue(), "%v", err)
+	b.Expect(fetch[corev1.Service](b).Spec.Ports).To(HaveLen(2))
 }
 
 // Another client changes the type of the Service to ExternalName: no rank would find another.

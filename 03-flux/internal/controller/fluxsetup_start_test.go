@@ -102,3 +102,20 @@ func TestLateDeadlineIsRejected(t *testing.T) {
 	b.Expect(isStale(b.reconciler.followDeadline(b.ctx, setup, job))).To(BeTrue())
 	b.Expect(b.job().Spec.ActiveDeadlineSeconds).To(HaveValue(Equal(int64(300))))
 }
+
+// The operator is upgraded between the creation of the Job and that of its ConfigMap, and the new version writes other
+// files. Nothing has run: the Job is deleted, and created again for the new files.
+func TestUpgradeBeforeTheJobIsRecorded(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(1))
+	old := desiredJob(b.setup())
+	old.Annotations[annotationConfigHash] = "of other files"
+	b.Expect(b.client.Create(b.ctx, old)).To(Succeed())
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPods)
+	b.collect()
+	b.reconcile()
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	b.Expect(b.job().UID).NotTo(Equal(old.UID))
+	b.Expect(b.job().Annotations).To(HaveKeyWithValue(annotationConfigHash, clusterOf(b.setup()).Hash()))
+}

@@ -89,7 +89,7 @@ func setupStatus(setup *v1alpha1.FluxSetup, observed setupObservation) (v1alpha1
 			status.ExitCode = end.exitCode
 		}
 	}
-	if observed.job != nil && observed.job.Annotations[annotationConfigHash] != "" {
+	if observed.job != nil {
 		status.ConfigHash = observed.job.Annotations[annotationConfigHash]
 	}
 	observeGeneration(status.Conditions, setup.Generation, v1alpha1.ConditionAccepted, v1alpha1.ConditionConfigured,
@@ -234,11 +234,12 @@ func countRanks(status *v1alpha1.FluxSetupStatus, setup *v1alpha1.FluxSetup, obs
 	}
 }
 
-// onlyProgress reports whether two statuses differ only in the progress of the start.
+// onlyProgress reports whether two statuses differ only in the progress of the start. The name of the leader's pod is not part
+// of that: after a restart of the operator only the status has it, and only it shows that the command has started again.
 func onlyProgress(status, before v1alpha1.FluxSetupStatus) bool {
 	neutral := func(status v1alpha1.FluxSetupStatus) v1alpha1.FluxSetupStatus {
 		status = *status.DeepCopy()
-		status.ReadyRanks, status.LeaderPod = 0, ""
+		status.ReadyRanks = 0
 		quorum := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionQuorumReached)
 		if quorum != nil && quorum.Status == metav1.ConditionFalse {
 			quorum.Reason, quorum.Message = "", ""

@@ -131,7 +131,8 @@ func TestOnlyProgress(t *testing.T) {
 		change func(*v1alpha1.FluxSetupStatus)
 		only   bool
 	}{
-		"a rank":            {func(s *v1alpha1.FluxSetupStatus) { s.ReadyRanks++; s.LeaderPod = "bees-0" }, true},
+		"a rank":            {func(s *v1alpha1.FluxSetupStatus) { s.ReadyRanks++ }, true},
+		"the leader's pod":  {func(s *v1alpha1.FluxSetupStatus) { s.LeaderPod = "bees-0" }, false},
 		"a start failure":   {func(s *v1alpha1.FluxSetupStatus) { s.Conditions[0].Reason = v1alpha1.ReasonUnschedulable }, true},
 		"the quorum":        {func(s *v1alpha1.FluxSetupStatus) { s.Conditions[0].Status = metav1.ConditionTrue }, false},
 		"another condition": {func(s *v1alpha1.FluxSetupStatus) { s.Conditions[1].Reason = v1alpha1.ReasonNameConflict }, false},

@@ -176,5 +176,7 @@ func TestNotOwnedWhileItRuns(t *testing.T) {
 	setup.OwnerReferences = owners
 	b.Expect(b.client.Update(b.ctx, setup)).To(Succeed())
 	b.reconcile()
+	b.expect(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonOwned)
+	b.expect(v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 }

@@ -109,10 +109,9 @@ func nameReleased(_ context.Context, e event.DeleteEvent, q queue) {
 	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 }
 
-// attemptNameReleased enqueues the FluxSetup that may need the deleted Job or ConfigMap, or its name. There may be
-// none. The name is NAME-ATTEMPT, or NAME for a Job that an older version of the operator created.
-func attemptNameReleased(ctx context.Context, e event.DeleteEvent, q queue) {
-	nameReleased(ctx, e, q)
+// attemptNameReleased enqueues the FluxSetup that may need the deleted Job or ConfigMap, or its name, which is
+// NAME-ATTEMPT. There may be none.
+func attemptNameReleased(_ context.Context, e event.DeleteEvent, q queue) {
 	key := client.ObjectKeyFromObject(e.Object)
 	if dash := strings.LastIndexByte(key.Name, '-'); dash > 0 {
 		key.Name = key.Name[:dash]
