@@ -154,7 +154,7 @@ func planInput(observed *observation) plan.Input {
 			}
 		}
 	}
-	if len(observed.work.ended) > 0 {
+	if in.Unrecorded = len(observed.work.ended); in.Unrecorded > 0 {
 		in.Finished = make(map[plan.Place]bool, len(observed.record.Finished)+len(observed.work.ended))
 		for place := range observed.record.Finished {
 			in.Finished[place] = true
@@ -182,15 +182,17 @@ func mayCreatePods(observed *observation) bool {
 	return false
 }
 
-// keptWithRoom leaves out the finished workers on nodes that have no room for another worker of the Goop. The scheduler
+// keptWithRoom leaves out the recorded workers on nodes that have no room for another worker of the Goop. The scheduler
 // counts their pods with the requests of the work, although its init container has ended. Work that waits is more
-// important than the log of work that has finished.
+// important than the log of work that has finished, but not than a result that only the pod has.
 func keptWithRoom(observed *observation, kept map[plan.Place]bool) map[plan.Place]bool {
 	resources := observed.goop.Spec.Resources
 	if resources == nil || len(resources.Requests)+len(resources.Limits) == 0 || len(observed.work.crowded) == 0 {
 		return kept
 	}
 	kept = maps.Clone(kept)
-	maps.DeleteFunc(kept, func(place plan.Place, _ bool) bool { return observed.work.crowded[place.Node] })
+	maps.DeleteFunc(kept, func(place plan.Place, _ bool) bool {
+		return observed.work.crowded[place.Node] && observed.record.Finished[place]
+	})
 	return kept
 }
