@@ -55,7 +55,7 @@ func TestPodsOfAnEarlierGoopDoNotBlockTheCleanup(t *testing.T) {
 			f.removePod(own)
 			f.reconciles(3)
 			f.Expect(f.daemonSets()).To(HaveKey("job-cleanup"))
-			round, _ := roundOf(0, f.daemonSets()["job-cleanup"])
+			round := roundOf(0, f.daemonSets()["job-cleanup"])
 			f.Expect(round.Nodes).To(Equal([]string{f.node("a")}))
 		})
 	}

@@ -169,7 +169,7 @@ func TestLatePatch(t *testing.T) {
 	before := f.daemonSets()["job-0"]
 	before.Annotations = map[string]string{"since": "then"}
 	f.Expect(f.client.Update(f.ctx, before)).To(Succeed())
-	round, _ := roundOf(0, stale)
+	round := roundOf(0, stale)
 	round.Nodes = append(round.Nodes, f.node("b"))
 	_, err := f.reconciler.place(f.ctx, f.goop(), stale, round, stale.Labels)
 	f.Expect(isStale(err)).To(BeTrue(), "%v", err)

@@ -110,11 +110,10 @@ func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bo
 func (r *GoopReconciler) endWork(ctx context.Context, observed *observation) (bool, error) {
 	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
 		daemonSet, none := observed.rounds[number], plan.Round{Number: number}
-		is, ours := roundOf(number, daemonSet)
 		switch owned := metav1.IsControlledBy(daemonSet, observed.goop); {
 		case isBeingDeleted(daemonSet):
 			continue
-		case owned && (!ours || !same(is, none)):
+		case owned && !same(observed.placed[number], none):
 			if changed, err := r.placeRound(ctx, observed, none); changed || (err != nil && !isRejected(err)) {
 				return changed, err
 			}
@@ -150,8 +149,7 @@ func (r *GoopReconciler) ensureCleanup(ctx context.Context, observed *observatio
 	}
 	// A node may return with the pod of a deleted DaemonSet. A second pod would run the cleanup twice at the same time.
 	round.Nodes = slices.DeleteFunc(round.Nodes, func(node string) bool { return observed.cleaning.ending[node] })
-	is, ours := roundOf(0, observed.cleanup)
-	if (ours && same(is, round)) || isBeingDeleted(observed.cleanup) {
+	if same(observed.cleanupRound, round) || isBeingDeleted(observed.cleanup) {
 		return false, nil
 	}
 	return r.place(ctx, observed.goop, observed.cleanup, round, podLabels(observed.goop, v1alpha1.RoleCleanup))

@@ -129,7 +129,7 @@ func TestUnscheduledPodIsWaitedFor(t *testing.T) {
 
 // cleanupNodes returns the nodes of the cleanup's DaemonSet.
 func (f *goopTestEnv) cleanupNodes() []string {
-	round, _ := roundOf(0, f.daemonSets()["job-cleanup"])
+	round := roundOf(0, f.daemonSets()["job-cleanup"])
 	return round.Nodes
 }
 

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,16 +58,12 @@ func (r *GoopReconciler) observeDaemonSets(ctx context.Context, observed *observ
 		}
 		if daemonSet.Name == cleanupName(goop.Name) {
 			observed.cleanup = daemonSet
-			observed.cleanupRound, _ = roundOf(0, daemonSet)
+			observed.cleanupRound = roundOf(0, daemonSet)
 			continue
 		}
-		number, ok := roundNumber(goop.Name, daemonSet.Name)
-		if !ok {
-			continue
+		if number, ok := roundNumber(goop.Name, daemonSet.Name); ok {
+			observed.rounds[number], observed.placed[number] = daemonSet, roundOf(number, daemonSet)
 		}
-		round, ours := roundOf(number, daemonSet)
-		labelled := labels.SelectorFromSet(roundLabels(goop, number)).Matches(labels.Set(daemonSet.Labels))
-		observed.rounds[number], observed.placed[number], observed.edited[number] = daemonSet, round, !ours || !labelled
 	}
 	return nil
 }
@@ -149,6 +144,9 @@ func planInput(observed *observation) plan.Input {
 	if in.JobCount != nil {
 		in.Kept = keptWithRoom(observed, in.Kept)
 		for number, round := range observed.placed {
+			if round.Everywhere {
+				continue
+			}
 			for _, node := range round.Nodes {
 				in.Placed[plan.Place{Node: node, Round: number}] = true
 			}
@@ -174,8 +172,7 @@ func mayCreatePods(observed *observation) bool {
 		planned[round.Number] = round
 	}
 	for number, daemonSet := range observed.rounds {
-		is, ours := roundOf(number, daemonSet)
-		if !isBeingDeleted(daemonSet) && (!ours || !gains(is, planned[number]) || !isObserved(daemonSet)) {
+		if !isBeingDeleted(daemonSet) && (!gains(observed.placed[number], planned[number]) || !isObserved(daemonSet)) {
 			return true
 		}
 	}

@@ -124,9 +124,9 @@ func TestRoomOfFinishedWork(t *testing.T) {
 				f.reconciles(1)
 			}
 			f.Expect(f.record().Finished).To(HaveLen(map[bool]int{false: 1}[test.unrecorded]))
-			round, _ := roundOf(0, f.daemonSets()["job-0"])
+			round := roundOf(0, f.daemonSets()["job-0"])
 			f.Expect(round.Nodes).To(HaveLen(map[bool]int{true: 1}[test.stays]))
-			round, _ = roundOf(1, f.daemonSets()["job-1"])
+			round = roundOf(1, f.daemonSets()["job-1"])
 			f.Expect(round.Nodes).To(HaveLen(1))
 		})
 	}

@@ -239,11 +239,7 @@ func unscheduled(pod *corev1.Pod) *startFailure {
 
 // targetNode returns the node for which the DaemonSet controller created a pod.
 func targetNode(pod *corev1.Pod) string {
-	affinity := pod.Spec.Affinity
-	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return "a node"
-	}
-	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	for _, term := range requiredTerms(pod.Spec.Affinity) {
 		for _, field := range term.MatchFields {
 			if field.Key == metav1.ObjectNameField && len(field.Values) == 1 {
 				return field.Values[0]
@@ -251,6 +247,14 @@ func targetNode(pod *corev1.Pod) string {
 		}
 	}
 	return "a node"
+}
+
+// requiredTerms returns the terms of which a node has to match one; none if it need not.
+func requiredTerms(affinity *corev1.Affinity) []corev1.NodeSelectorTerm {
+	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
 // startFailureOf returns the reason why a worker does not start; nil if there is none.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
@@ -148,16 +147,12 @@ func (r *GoopReconciler) placeRound(ctx context.Context, observed *observation, 
 	return r.place(ctx, observed.goop, observed.rounds[round.Number], round, labels)
 }
 
-// place writes the nodes of a round into the affinity of a DaemonSet, and reports whether that changed anything. It also
-// restores the labels and the update strategy if another writer has changed them: with a rolling update, each change of
-// the affinity would run finished work again. Other fields are never changed.
+// place writes the nodes of a round into the affinity of a DaemonSet. It also restores the labels and the update strategy
+// if another writer has changed them: with a rolling update, each change of the affinity would run finished work again.
+// Other fields are never changed.
 func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *appsv1.DaemonSet, round plan.Round, labels map[string]string) (bool, error) {
 	if err := r.checkHostAccess(goop, round); err != nil {
 		return false, err
-	}
-	key, change := client.ObjectKeyFromObject(goop), fmt.Sprint(live.UID, live.ResourceVersion, round, labels)
-	if r.pace.isVoid(key, live.Name, change) {
-		return false, nil
 	}
 	stored, err := patchDependent(ctx, r.Client, fieldOwner, live, labels, map[string]any{
 		"updateStrategy": map[string]any{"type": appsv1.OnDeleteDaemonSetStrategyType, "rollingUpdate": nil},
@@ -165,23 +160,10 @@ func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *a
 			"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": nodeSelectorOf(round)},
 		}}},
 	})
-	if err != nil {
-		return false, err
+	if err == nil && !same(roundOf(round.Number, stored), round) {
+		err = changedByAdmission("spec.template.spec.affinity", "DaemonSet "+live.Name)
 	}
-	if stored.ResourceVersion == live.ResourceVersion {
-		r.pace.voids(key, live.Name, change)
-		return false, nil
-	}
-	// A change that an admission policy makes on every write is not drift. It becomes an error only if the result differs
-	// each time.
-	state := func(daemonSet *appsv1.DaemonSet) string {
-		is, ours := roundOf(round.Number, daemonSet)
-		return fmt.Sprint(is, ours, k8slabels.SelectorFromSet(labels).Matches(k8slabels.Set(daemonSet.Labels)))
-	}
-	if after := state(stored); after == state(live) && after != fmt.Sprint(round, true, true) {
-		return false, changedByAdmission("labels or affinity", "DaemonSet "+live.Name)
-	}
-	return true, nil
+	return err == nil, err
 }
 
 // checkHostAccess returns an error if pods of this round would have host access that this operator does not permit. It is
@@ -207,14 +189,14 @@ func changes(observed *observation) (lose, gain, missing []plan.Round) {
 			missing = append(missing, round)
 		// A user has deleted it. It is created again when it no longer exists.
 		case isBeingDeleted(daemonSet):
-		case observed.edited[round.Number] || !gains(is, round):
+		case !gains(is, round):
 			lose = append(lose, common(is, round))
 		case !same(is, round):
 			gain = append(gain, round)
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
-		if none := (plan.Round{Number: number}); !planned[number] && !isBeingDeleted(observed.rounds[number]) && (observed.edited[number] || !same(observed.placed[number], none)) {
+		if none := (plan.Round{Number: number}); !planned[number] && !isBeingDeleted(observed.rounds[number]) && !same(observed.placed[number], none) {
 			lose = append(lose, none)
 		}
 	}
