@@ -76,31 +76,26 @@ func (r *GoopReconciler) finalize(ctx context.Context, observed *observation) (b
 
 // cleanUp ends the work, runs the cleanup on the nodes where work has begun, and records both.
 func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bool, error) {
-	// 1. The uids of a record that an earlier version of the operator created are written to the status before anything is
-	// added to the record.
-	if changed, err := r.recordShards(ctx, observed); changed || err != nil {
-		return changed, err
-	}
-	// 2. The nodes where work has begun are recorded, and those where the cleanup has ended.
+	// 1. The nodes where work has begun are recorded, and those where the cleanup has ended.
 	if changed, err := r.recordWork(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	// 3. The record states that no more work begins. DaemonSets that disappear after that were deleted by the operator.
+	// 2. The record states that no more work begins. DaemonSets that disappear after that were deleted by the operator.
 	if changed, err := r.recordEnd(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	// 4. The work ends.
+	// 3. The work ends.
 	if changed, err := r.endWork(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	// 5. All nodes are cleaned up.
+	// 4. All nodes are cleaned up.
 	if !workersLeft(observed) && !anyToClean(observed) {
 		if err := r.confirmPods(ctx, observed); err != nil {
 			return false, err
 		}
 		return true, r.conclude(ctx, observed)
 	}
-	// 6. The cleanup runs on the nodes where work has begun.
+	// 5. The cleanup runs on the nodes where work has begun.
 	return r.ensureCleanup(ctx, observed)
 }
 

@@ -149,14 +149,8 @@ func controllerOf(pod *corev1.Pod) types.UID {
 }
 
 // isMadeFor reports whether a DaemonSet or pod was created for this Goop, and not for an earlier one of the same name.
-// Objects of an earlier version of the operator have no uid label. While the Goop is being deleted, those that are not
-// older than the Goop count as its own.
 func isMadeFor(goop *v1alpha1.Goop, object metav1.Object) bool {
-	if uid := object.GetLabels()[v1alpha1.LabelGoopUID]; uid != "" {
-		return uid == string(goop.UID)
-	}
-	created := object.GetCreationTimestamp()
-	return !goop.DeletionTimestamp.IsZero() && !created.Before(&goop.CreationTimestamp)
+	return object.GetLabels()[v1alpha1.LabelGoopUID] == string(goop.UID)
 }
 
 // isActive reports whether a pod is neither terminating nor in a final phase.

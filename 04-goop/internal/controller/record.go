@@ -30,12 +30,7 @@ func (r *GoopReconciler) recordAll(ctx context.Context, observed *observation) (
 	if unrecorded != nil && !observed.stopping && observed.unreadable == "" {
 		return false, unrecorded
 	}
-	// 2. The uids of a record that an earlier version of the operator created are written to the status before anything is
-	// added to the record.
-	if changed, err := r.recordShards(ctx, observed); changed || err != nil {
-		return changed, err
-	}
-	// 3. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
+	// 2. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
 	if changed, err := r.recordWork(ctx, observed); changed || isRepeatedFirst(err, failing) {
 		return true, err
 	} else if err != nil {
@@ -110,16 +105,6 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 		return err == nil, err
 	}
 	return false, nil
-}
-
-// recordShards writes the uids of the shards to the status if an earlier version of the operator created them. The uids
-// of new shards are written when they are created.
-func (r *GoopReconciler) recordShards(ctx context.Context, observed *observation) (bool, error) {
-	if len(observed.uids) == len(observed.goop.Status.RecordUIDs) || !isRecordOfUse(observed.goop) {
-		return false, nil
-	}
-	err := r.reportStatus(ctx, observed, desiredStatus(observed))
-	return err == nil, err
 }
 
 // recordWork records which workers have finished. For a cleanup it also records where work has begun and where the

@@ -50,7 +50,7 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 		}
 		observed.shards[number] = shard
 	}
-	addUnknownShards(observed)
+	findForged(observed)
 	if readRecord(observed); !lacksEntries(observed) {
 		return nil
 	}
@@ -95,23 +95,11 @@ func lacksEntries(observed *observation) bool {
 		(status.StartTime != nil && first.Data[record.Key] == "")
 }
 
-// addUnknownShards adds shards whose uids are not in the status, if an earlier version of the operator created them. In
-// that case the status has a start time but no uids, and only an operator can write the status. Any other shard that
-// contains node names is forged.
-func addUnknownShards(observed *observation) {
-	earlier := len(observed.uids) == 0 && observed.goop.Status.StartTime != nil
-	for number := len(observed.uids); number < record.MaxShards; number++ {
-		shard := observed.found[number]
-		switch {
-		case shard == nil || !metav1.IsControlledBy(shard, observed.goop):
-			return
-		case !earlier:
-			if record.NamesNodes(shard.Data[record.Key]) {
-				observed.forged = number
-			}
-			return
-		}
-		observed.shards[number], observed.uids = shard, append(observed.uids, string(shard.UID))
+// findForged looks for a shard that lists nodes although its uid is not in the status: it is forged.
+func findForged(observed *observation) {
+	next := observed.found[len(observed.uids)]
+	if next != nil && metav1.IsControlledBy(next, observed.goop) && record.NamesNodes(next.Data[record.Key]) {
+		observed.forged = len(observed.uids)
 	}
 }
 
