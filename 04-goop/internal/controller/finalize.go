@@ -74,20 +74,28 @@ func (r *GoopReconciler) finalize(ctx context.Context, observed *observation) (b
 	return changed, err
 }
 
-// cleanUp ends the work, runs the cleanup on the nodes where work has begun, and records both.
+// cleanUp ends the work, runs the cleanup on the nodes where work has begun, and records both. It goes on if the record
+// cannot be written.
 func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bool, error) {
-	// 1. The nodes where work has begun are recorded, and those where the cleanup has ended.
-	if changed, err := r.recordWork(ctx, observed); changed || err != nil {
-		return changed, err
+	// 1. The nodes where work has begun are recorded, and those where the cleanup has ended. Then the record states that no
+	// more work begins: DaemonSets that disappear after that were deleted by the operator.
+	failing := r.recordRetries.of(observed.request(), observed.goop).err != nil
+	changed, unrecorded := r.recordWork(ctx, observed)
+	if !changed && unrecorded == nil {
+		changed, unrecorded = r.recordEnd(ctx, observed)
 	}
-	// 2. The record states that no more work begins. DaemonSets that disappear after that were deleted by the operator.
-	if changed, err := r.recordEnd(ctx, observed); changed || err != nil {
-		return changed, err
+	if changed || isRepeatedFirst(unrecorded, failing) {
+		return changed, unrecorded
 	}
-	// 3. The work ends.
+	if isRejected(unrecorded) {
+		unrecorded = nil
+	}
+	// 2. The work ends.
 	if changed, err := r.endWork(ctx, observed); changed || err != nil {
 		return changed, err
 	}
+	// 3. What is not recorded counts as long as it can be observed.
+	addBegun(observed)
 	// 4. All nodes are cleaned up.
 	if !workersLeft(observed) && !anyToClean(observed) {
 		if err := r.confirmPods(ctx, observed); err != nil {
@@ -96,7 +104,16 @@ func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bo
 		return true, r.conclude(ctx, observed)
 	}
 	// 5. The cleanup runs on the nodes where work has begun.
-	return r.ensureCleanup(ctx, observed)
+	changed, err := r.ensureCleanup(ctx, observed)
+	return changed, errors.Join(err, unrecorded)
+}
+
+// addBegun adds to the observed record the nodes where work has begun and that could not be recorded.
+func addBegun(observed *observation) {
+	observed.unsure = anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
+	for node := range begunNodes(observed) {
+		observed.record.Begin(node)
+	}
 }
 
 // endWork deletes the DaemonSets of the work. Before that they lose their nodes, and their controller has to observe it:
@@ -153,7 +170,7 @@ func (r *GoopReconciler) ensureCleanup(ctx context.Context, observed *observatio
 // conclude writes the outcome of the cleanup to the status, and sends the Event. It comes before any release, because the
 // outcome is computed from objects that are deleted after it.
 func (r *GoopReconciler) conclude(ctx context.Context, observed *observation) error {
-	observed.unsure = anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
+	observed.unsure = observed.unsure || anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
 	return r.reportStatus(ctx, observed, concludedStatus(observed))
 }
 

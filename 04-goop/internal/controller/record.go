@@ -146,7 +146,7 @@ func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (
 	if isRejected(err) {
 		return false, nil
 	}
-	return true, err
+	return err == nil, err
 }
 
 // anyUnrecorded reports whether there is anything to record. Results of workers that finish after the end of the work do
@@ -190,19 +190,23 @@ func addWork(r *record.Record, observed *observation) {
 	if len(observed.goop.Spec.CleanupCmd) == 0 {
 		return
 	}
-	begun := []map[string]bool{observed.work.begun, mayHaveBegun(observed)}
-	if observed.stopping {
-		begun = append(begun, observed.work.mayBegin)
-	}
-	for _, nodes := range begun {
-		for _, node := range slices.Sorted(maps.Keys(nodes)) {
-			r.Begin(node)
-		}
+	for _, node := range slices.Sorted(maps.Keys(begunNodes(observed))) {
+		r.Begin(node)
 	}
 	for _, place := range sortedPlaces(observed.cleaning.ended) {
 		ended := observed.cleaning.ended[place]
 		r.Clean(place.Node, ended.ExitCode, ended.Tries)
 	}
+}
+
+// begunNodes returns the nodes where work has begun, or may have.
+func begunNodes(observed *observation) map[string]bool {
+	nodes := mayHaveBegun(observed)
+	maps.Copy(nodes, observed.work.begun)
+	if observed.stopping {
+		maps.Copy(nodes, observed.work.mayBegin)
+	}
+	return nodes
 }
 
 func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {

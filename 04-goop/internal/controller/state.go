@@ -125,8 +125,9 @@ func mayHaveBegun(observed *observation) map[string]bool {
 	gone, going := lostRounds(observed)
 	gone = gone || endedUnrecorded(observed)
 	switch {
-	case observed.cleanup != nil && damaged:
-		// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended.
+	// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended. Unless the record cannot be
+	// written, it states before the cleanup that the work has ended.
+	case observed.cleanup != nil && (damaged || !observed.record.Started.IsZero()) && !observed.cleanupRound.Everywhere:
 		add(observed.cleanupRound.Nodes)
 	case observed.cleanup == nil && (damaged || gone || going):
 		add(nodesWithTraces(observed))
