@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -198,22 +197,4 @@ func TestShardThatIsKeptAfterTheTTL(t *testing.T) {
 	f.settle()
 	f.Expect(f.shards()).To(HaveLen(1))
 	f.expectSteadyState()
-}
-
-// Another writer changes the affinity of the cleanup so that it has no node, and still names them all: it runs all the same.
-func TestCleanupIsAsPlannedAgain(t *testing.T) {
-	t.Parallel()
-	f := newGoopTestEnv(t, "a", "b")
-	f.create(cleanup)
-	f.runs("a/0", "b/0")
-	f.delete()
-	daemonSet := f.daemonSets()["job-cleanup"]
-	terms := daemonSet.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms {
-		terms[i].MatchExpressions = []corev1.NodeSelectorRequirement{{Key: "example.com/none", Operator: corev1.NodeSelectorOpExists}}
-	}
-	f.Expect(f.client.Update(f.ctx, daemonSet)).To(Succeed())
-	f.simulateDaemonSets()
-	f.settle()
-	f.Expect(f.places()).To(Equal([]string{"a/cleanup", "b/cleanup"}))
 }

@@ -120,6 +120,10 @@ func addBegun(observed *observation) {
 // otherwise it could create a pod after the cleanup. Those that cannot lose their nodes are deleted at once, and so are
 // those that the Goop no longer owns, because their events do not trigger a reconciliation.
 func (r *GoopReconciler) endWork(ctx context.Context, observed *observation) (bool, error) {
+	if changed, err := r.endOrphans(ctx, observed, nil); changed || err != nil {
+		return changed, err
+	}
+	orphaned := orphanedRounds(observed)
 	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
 		daemonSet, none := observed.rounds[number], plan.Round{Number: number}
 		switch owned := metav1.IsControlledBy(daemonSet, observed.goop); {
@@ -129,7 +133,7 @@ func (r *GoopReconciler) endWork(ctx context.Context, observed *observation) (bo
 			if changed, err := r.placeRound(ctx, observed, none); changed || (err != nil && !isRejected(err)) {
 				return changed, err
 			}
-		case owned && !isObserved(daemonSet):
+		case (owned && !isObserved(daemonSet)) || orphaned[number]:
 			continue
 		}
 		return true, deleteDependent(ctx, r.Client, daemonSet)

@@ -77,24 +77,21 @@ func isOrphanOf(goop *v1alpha1.Goop, daemonSet *appsv1.DaemonSet) bool {
 
 // observePods summarizes the pods of the work, and those of the cleanup.
 func (r *GoopReconciler) observePods(ctx context.Context, observed *observation) error {
-	goop := observed.goop
-	var pods corev1.PodList
-	err := r.List(ctx, &pods, client.InNamespace(goop.Namespace), client.MatchingFields{goopIndex: goop.Name}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("listing Pods of Goop %s: %w", goop.Name, err)
+	var err error
+	if observed.pods, err = r.podsOf(ctx, observed.key()); err != nil {
+		return err
 	}
-	observed.pods = pods.Items
 	rounds := make(map[types.UID]podOwner, len(observed.rounds))
 	for number, daemonSet := range observed.rounds {
 		rounds[daemonSet.UID] = podOwner{round: number}
 	}
-	addDeleted(rounds, observed, v1alpha1.RoleWork)
+	addWithoutDaemonSet(rounds, observed, v1alpha1.RoleWork)
 	observed.work = summarize(observed.pods, rounds, func(place plan.Place) bool { return observed.record.Finished[place] })
 	cleanups := map[types.UID]podOwner{}
 	if observed.cleanup != nil {
 		cleanups[observed.cleanup.UID] = podOwner{}
 	}
-	addDeleted(cleanups, observed, v1alpha1.RoleCleanup)
+	addWithoutDaemonSet(cleanups, observed, v1alpha1.RoleCleanup)
 	observed.cleaning = summarize(observed.pods, cleanups, func(place plan.Place) bool {
 		_, cleaned := observed.record.Cleaned[place.Node]
 		return cleaned
@@ -102,20 +99,30 @@ func (r *GoopReconciler) observePods(ctx context.Context, observed *observation)
 	return nil
 }
 
-// addDeleted adds DaemonSets of the Goop that no longer exist but whose pods are still terminating. A user or the garbage
-// collector has deleted them.
-func addDeleted(owners map[types.UID]podOwner, observed *observation, role string) {
+// podsOf lists the pods of the Goops of a name from the cache. They are not copied, so they must not be changed.
+func (r *GoopReconciler) podsOf(ctx context.Context, goop types.NamespacedName) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := r.List(ctx, &pods, client.InNamespace(goop.Namespace), client.MatchingFields{goopIndex: goop.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing Pods of Goop %s: %w", goop.Name, err)
+	}
+	return pods.Items, nil
+}
+
+// addWithoutDaemonSet adds the owners of pods of the Goop whose DaemonSets no longer exist. A user or the garbage collector has
+// deleted them: the pods are terminating, or have become orphans.
+func addWithoutDaemonSet(owners map[types.UID]podOwner, observed *observation, role string) {
 	for i := range observed.pods {
 		pod := &observed.pods[i]
-		uid := controllerOf(pod)
-		if _, found := owners[uid]; found || uid == "" || pod.Labels[v1alpha1.LabelRole] != role || !isMadeFor(observed.goop, pod) {
+		key := ownerKey(pod)
+		if _, found := owners[key]; found || pod.Labels[v1alpha1.LabelRole] != role || !isMadeFor(observed.goop, pod) {
 			continue
 		}
 		round, isRound := roundOfPod(pod)
 		if !isRound && role == v1alpha1.RoleWork {
 			continue
 		}
-		owners[uid] = podOwner{round: round, deleted: true}
+		owners[key] = podOwner{round: round, deleted: true, orphaned: isOrphan(pod)}
 	}
 }
 
@@ -149,6 +156,12 @@ func planInput(observed *observation) plan.Input {
 			}
 			for _, node := range round.Nodes {
 				in.Placed[plan.Place{Node: node, Round: number}] = true
+			}
+		}
+		// A new DaemonSet adopts them there.
+		for place := range observed.work.orphaned {
+			if observed.rounds[place.Round] == nil {
+				in.Placed[place] = true
 			}
 		}
 	}

@@ -31,8 +31,10 @@ type podSummary struct {
 	// atWork are the nodes with an unfinished worker; mayBegin are those of them where work may begin at any moment, if it
 	// has not yet; begun are all nodes where work has begun, and leaving those of them whose pod is terminating.
 	atWork, mayBegin, begun, leaving map[string]bool
-	// ending are the nodes with an unfinished worker whose DaemonSet has been deleted.
-	ending map[string]bool
+	// ending are the nodes with an unfinished worker whose DaemonSet has been deleted, and orphaned are the places of workers,
+	// finished or not, whose DaemonSet was deleted with --cascade=orphan: they do not end.
+	ending   map[string]bool
+	orphaned map[plan.Place]bool
 	// crowded are the nodes where the scheduler has no room for a worker.
 	crowded map[string]bool
 	// running is the number of running workers, and unfinished the number of pods of unfinished workers, including those
@@ -51,10 +53,10 @@ type startFailure struct {
 	node, reason, message string
 }
 
-// podOwner is the DaemonSet that owns a pod. It may have been deleted already.
+// podOwner is the DaemonSet that owns a pod. It may have been deleted already, and the pod be left without an owner.
 type podOwner struct {
-	round   int
-	deleted bool
+	round             int
+	deleted, orphaned bool
 }
 
 // summarize summarizes the pods of these DaemonSets, except those of rounds that the plan does not have. DaemonSets are
@@ -64,9 +66,10 @@ func summarize(pods []corev1.Pod, owners map[types.UID]podOwner, isRecorded func
 	s := podSummary{
 		ended: map[plan.Place]worker.Record{}, kept: map[plan.Place]bool{}, takenUp: map[plan.Place]bool{},
 		atWork: map[string]bool{}, mayBegin: map[string]bool{}, begun: map[string]bool{}, leaving: map[string]bool{}, ending: map[string]bool{}, crowded: map[string]bool{},
+		orphaned: map[plan.Place]bool{},
 	}
 	for i := range pods {
-		if owner, ours := owners[controllerOf(&pods[i])]; ours && owner.round < v1alpha1.MaxRounds {
+		if owner, ours := owners[ownerKey(&pods[i])]; ours && owner.round < v1alpha1.MaxRounds {
 			s.add(&pods[i], owner, isRecorded)
 		}
 	}
@@ -75,6 +78,9 @@ func summarize(pods []corev1.Pod, owners map[types.UID]podOwner, isRecorded func
 
 func (s *podSummary) add(pod *corev1.Pod, owner podOwner, isRecorded func(plan.Place) bool) {
 	place := plan.Place{Node: pod.Spec.NodeName, Round: owner.round}
+	if owner.orphaned {
+		s.orphaned[place] = true
+	}
 	stays := isActive(pod) && !owner.deleted
 	work := initStatus(pod, v1alpha1.WorkContainer)
 	if place.Node != "" && hasBegun(work) {
@@ -122,7 +128,7 @@ func (s *podSummary) addUnfinished(pod *corev1.Pod, place plan.Place, owner podO
 	if isTakenUp(pod) {
 		s.takenUp[place] = true
 	}
-	if owner.deleted {
+	if owner.deleted && !owner.orphaned {
 		s.ending[place.Node] = true
 	}
 	failure := startFailureOf(pod)
@@ -147,6 +153,12 @@ func controllerOf(pod *corev1.Pod) types.UID {
 	}
 	return ""
 }
+
+// ownerKey identifies the owner of a pod: the uid of its controller, or its own if it has none.
+func ownerKey(pod *corev1.Pod) types.UID { return cmp.Or(controllerOf(pod), pod.UID) }
+
+// isOrphan reports whether a pod has no owner and stays: a DaemonSet whose selector it matches adopts it.
+func isOrphan(pod *corev1.Pod) bool { return controllerOf(pod) == "" && pod.DeletionTimestamp == nil }
 
 // isMadeFor reports whether a DaemonSet or pod was created for this Goop, and not for an earlier one of the same name.
 func isMadeFor(goop *v1alpha1.Goop, object metav1.Object) bool {

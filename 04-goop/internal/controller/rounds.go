@@ -3,13 +3,9 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
@@ -19,11 +15,16 @@ import (
 // missing ones are created, the last two only if work may begin. It returns after the first change. While the record
 // cannot be read, it is not known which workers have finished, so that nothing changes but for work that has to end.
 func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation, mayBegin bool) (bool, error) {
-	switch {
-	case observed.hostRejected:
-		return r.deleteRounds(ctx, observed)
-	case observed.unreadable != "" && !observed.stopping:
+	if observed.unreadable != "" && !observed.stopping {
 		return false, nil
+	}
+	changed, rejected := r.endOrphans(ctx, observed, observed.plan)
+	if changed || (rejected != nil && !isRejected(rejected)) {
+		return changed, rejected
+	}
+	if observed.hostRejected {
+		changed, err := r.deleteRounds(ctx, observed)
+		return changed, errors.Join(rejected, err)
 	}
 	lose, gain, missing := changes(observed)
 	if len(lose) > 0 && beginsUnrecorded(observed) && !observed.stopping {
@@ -34,11 +35,12 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 		return r.recordWork(ctx, observed)
 	}
 	// A rejected change does not keep other work from ending.
-	changed, rejected := r.endRounds(ctx, observed, lose)
-	if changed || (rejected != nil && !isRejected(rejected)) || !mayBegin {
+	changed, err := r.endRounds(ctx, observed, lose)
+	rejected = errors.Join(rejected, err)
+	if changed || (err != nil && !isRejected(err)) || !mayBegin {
 		return changed, rejected
 	}
-	changed, err := r.beginRounds(ctx, observed, gain, missing)
+	changed, err = r.beginRounds(ctx, observed, gain, missing)
 	if changed || (err != nil && !isRejected(err)) {
 		return changed, err
 	}
@@ -105,75 +107,6 @@ func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error), ski
 func isOfOneName(err error) bool {
 	found, others := without(err, v1alpha1.ReasonNameConflict)
 	return found && others == nil
-}
-
-// createDaemonSet creates the DaemonSet of a round or of the cleanup, and reports whether it did. While pods of a deleted
-// DaemonSet are terminating on these nodes it waits: otherwise two copies of a worker would run at the same time. The
-// deletion of a pod triggers a reconciliation.
-func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observation, round plan.Round, desired *appsv1.DaemonSet, ending map[string]bool) (bool, error) {
-	goop := observed.goop
-	if err := r.checkHostAccess(goop, round); err != nil {
-		return false, err
-	}
-	// A DaemonSet that the Goop no longer owns is a name conflict. It is not deleted.
-	found, err := findDependent(ctx, r.Client, r.Client, goop, &appsv1.DaemonSet{}, client.ObjectKeyFromObject(desired))
-	switch {
-	case err != nil:
-	case found:
-		// It has appeared in the cache since the observation.
-		err = fmt.Errorf("creating DaemonSet %s: %w", desired.Name, errStale)
-	case observed.nodes.anyReachable(ending):
-		return false, nil
-	default:
-		var created bool
-		if created, err = createDependent(ctx, r.Client, fieldOwner, desired); err == nil && !created {
-			err = errNamespaceTerminating
-		}
-	}
-	// After any other error the API server may have created it nevertheless.
-	if !isRejected(err) && !errors.Is(err, errNamespaceTerminating) {
-		r.pace.begins(observed.key())
-	}
-	return err == nil, err
-}
-
-// placeRound writes the nodes of a round into the affinity of its DaemonSet. If work has to end although the nodes where
-// it has begun could not be recorded, a label of the DaemonSet says so: see endedUnrecorded.
-func (r *GoopReconciler) placeRound(ctx context.Context, observed *observation, round plan.Round) (bool, error) {
-	labels := roundLabels(observed.goop, round.Number)
-	if observed.stopping && beginsUnrecorded(observed) {
-		labels[v1alpha1.LabelUnrecorded] = startLabel(observed.record)
-	}
-	return r.place(ctx, observed.goop, observed.rounds[round.Number], round, labels)
-}
-
-// place writes the nodes of a round into the affinity of a DaemonSet. It also restores the labels and the update strategy
-// if another writer has changed them: with a rolling update, each change of the affinity would run finished work again.
-// Other fields are never changed.
-func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *appsv1.DaemonSet, round plan.Round, labels map[string]string) (bool, error) {
-	if err := r.checkHostAccess(goop, round); err != nil {
-		return false, err
-	}
-	stored, err := patchDependent(ctx, r.Client, fieldOwner, live, labels, map[string]any{
-		"updateStrategy": map[string]any{"type": appsv1.OnDeleteDaemonSetStrategyType, "rollingUpdate": nil},
-		"template": map[string]any{"spec": map[string]any{"affinity": map[string]any{
-			"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": nodeSelectorOf(round)},
-		}}},
-	})
-	if err == nil && !same(roundOf(round.Number, stored), round) {
-		err = changedByAdmission("spec.template.spec.affinity", "DaemonSet "+live.Name)
-	}
-	return err == nil, err
-}
-
-// checkHostAccess returns an error if pods of this round would have host access that this operator does not permit. It is
-// called before anything that creates pods, so that neither an edited record nor a restart without the flag gives more
-// access.
-func (r *GoopReconciler) checkHostAccess(goop *v1alpha1.Goop, round plan.Round) error {
-	if r.allowHostAccess || !asksForHost(goop) || (!round.Everywhere && len(round.Nodes) == 0) {
-		return nil
-	}
-	return &rejectedError{reason: v1alpha1.ReasonHostAccessNotAllowed, message: hostAccessMessage}
 }
 
 // changes returns the rounds that differ from the plan: those that lose nodes, without the nodes that they gain; those
@@ -284,10 +217,13 @@ func (r *GoopReconciler) deleteAfterTTL(ctx context.Context, observed *observati
 	return false, nil
 }
 
-// deleteRounds ends the work by deleting its DaemonSets. An error with one of them does not keep the others. It has the
-// same retries as endRounds.
+// deleteRounds ends the work by deleting its DaemonSets, except those that have to adopt orphaned workers first. An error with
+// one of them does not keep the others. It has the same retries as endRounds.
 func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation) (changed bool, err error) {
-	left := slices.DeleteFunc(slices.Sorted(maps.Keys(observed.rounds)), func(number int) bool { return isBeingDeleted(observed.rounds[number]) })
+	orphaned := orphanedRounds(observed)
+	left := slices.DeleteFunc(slices.Sorted(maps.Keys(observed.rounds)), func(number int) bool {
+		return isBeingDeleted(observed.rounds[number]) || orphaned[number]
+	})
 	if len(left) == 0 {
 		return false, nil
 	}
