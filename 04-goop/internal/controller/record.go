@@ -257,7 +257,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: fmt.Sprintf("the record has %d ConfigMaps, which is as many as there can be", record.MaxShards)}
 	}
 	if record.NamesNodes(shard.Text) {
-		shard.Text = ""
+		shard.Text = observed.record.State()
 	}
 	if err := r.confirm(ctx, goop); err != nil {
 		return err
