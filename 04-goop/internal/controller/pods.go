@@ -94,7 +94,7 @@ func (s *podSummary) add(pod *corev1.Pod, owner podOwner, isRecorded func(plan.P
 	}
 	switch {
 	case place.Node == "":
-		s.addUnscheduled(pod)
+		s.addUnscheduled(pod, owner)
 	case isRecorded(place):
 		if stays && !isSecond(pod, work) {
 			s.kept[place] = true
@@ -112,8 +112,11 @@ func (s *podSummary) add(pod *corev1.Pod, owner podOwner, isRecorded func(plan.P
 }
 
 // addUnscheduled adds a pod without a node. Its conditions may have the scheduler's reason.
-func (s *podSummary) addUnscheduled(pod *corev1.Pod) {
+func (s *podSummary) addUnscheduled(pod *corev1.Pod, owner podOwner) {
 	s.unfinished++
+	if owner.deleted && !owner.orphaned {
+		s.ending[targetNode(pod)] = true
+	}
 	failure := unscheduled(pod)
 	if failure != nil {
 		s.crowded[failure.node] = true
