@@ -45,7 +45,10 @@ func (r *GoopReconciler) endOrphansOfOthers(ctx context.Context, goop types.Name
 	for i := range pods {
 		pod := &pods[i]
 		uid := pod.Labels[v1alpha1.LabelGoopUID]
-		if before := first[uid]; isOrphan(pod) && uid != "" && pod.Labels[v1alpha1.LabelRole] != "" && (before == nil || pod.Name < before.Name) {
+		if !isOrphan(pod) || uid == "" || pod.Labels[v1alpha1.LabelRole] == "" {
+			continue
+		}
+		if before := first[uid]; before == nil || pod.Name < before.Name {
 			first[uid] = pod
 		}
 	}
@@ -79,7 +82,9 @@ func desiredAdopter(orphan *corev1.Pod, images Images) *appsv1.DaemonSet {
 	labels := dependentLabels(goop)
 	labels[v1alpha1.LabelGoopUID] = string(goop.UID)
 	pod := desiredPod(goop, nil, "", images)
-	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: nodeSelectorOf(plan.Round{})}}
+	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: nodeSelectorOf(plan.Round{}),
+	}}
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: orphan.Name, Namespace: orphan.Namespace, Labels: labels,
@@ -98,8 +103,14 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observat
 		return false, err
 	}
 	// A DaemonSet that the Goop no longer owns is a name conflict. It is not deleted.
-	found, err := findDependent(ctx, r.Client, r.Client, goop, &appsv1.DaemonSet{}, client.ObjectKeyFromObject(desired))
+	live := &appsv1.DaemonSet{}
+	found, err := findDependent(ctx, r.Client, r.Client, goop, live, client.ObjectKeyFromObject(desired))
 	switch {
+	case isRejected(err) && isBeingDeleted(live):
+		err = &rejectedError{
+			reason:  v1alpha1.ReasonNameConflict,
+			message: fmt.Sprintf("DaemonSet %s is being deleted: another one is created when it no longer exists", desired.Name),
+		}
 	case err != nil:
 	case found:
 		// It has appeared in the cache since the observation.
