@@ -175,6 +175,18 @@ func TestFinalizerIsAddedAgain(t *testing.T) {
 	}
 }
 
+// The manifest also suspends the Goop, and no worker has reported yet that it has begun. The finalizer comes first.
+func TestFinalizerIsAddedAgainToASuspendedGoop(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.begin(cleanup)
+	goop := f.goop()
+	goop.Spec.Suspend, goop.Finalizers = true, nil
+	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
+	f.reconciles(1)
+	f.Expect(f.goop().Finalizers).To(Equal([]string{v1alpha1.CleanupFinalizer}))
+}
+
 // No work has begun, so no finalizer is needed.
 func TestNoFinalizerBeforeTheWork(t *testing.T) {
 	t.Parallel()

@@ -38,9 +38,9 @@ func (r *GoopReconciler) setFinalizers(ctx context.Context, goop *v1alpha1.Goop,
 
 // ensureFinalizer adds the finalizer before there is anything to clean up. It also adds the finalizer again if a user has
 // removed it, for example with a manifest without finalizers. A Goop that may not run work now, because it is suspended or
-// has ended, needs the finalizer only if work had begun before.
+// has ended, needs the finalizer only if work may have begun before: if it has a record.
 func (r *GoopReconciler) ensureFinalizer(ctx context.Context, observed *observation) (bool, error) {
-	needed := !observed.stopping || len(observed.record.Begun) > 0 || isDamaged(observed)
+	needed := !observed.stopping || len(observed.uids) > 0
 	if len(observed.goop.Spec.CleanupCmd) == 0 || !needed || hasFinalizer(observed.goop) {
 		return false, nil
 	}
