@@ -16,6 +16,7 @@
 //	report.go           how the status and Events are written
 //	retries.go          when a failed write is retried
 //	pace.go             what is kept in memory only: when record and status were written, since when no worker exists, which work never began
+//	clock.go            the time, as the API server has it
 //	resources.go        spec and plan → desired dependents
 //	affinity.go         nodes ↔ the affinity of a DaemonSet
 //	outcome.go          observed state → which nodes are cleaned up, how much time is left, and how the cleanup ended

@@ -51,7 +51,8 @@ func (p *pace) wait(goop types.NamespacedName, by writer, now time.Time) time.Du
 	if by == writesRecord && last.by == writesRecord {
 		pause = 2 * writePace
 	}
-	return max(0, pause-now.Sub(last.at))
+	// The clock may have been set back.
+	return min(pause, max(0, pause-now.Sub(last.at)))
 }
 
 // wrote is called after each write.
