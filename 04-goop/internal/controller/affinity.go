@@ -60,6 +60,11 @@ func roundOf(number int, daemonSet *appsv1.DaemonSet) plan.Round {
 	return round
 }
 
+// same reports whether two rounds have the same nodes.
+func same(a, b plan.Round) bool {
+	return a.Everywhere == b.Everywhere && slices.Equal(a.Nodes, b.Nodes)
+}
+
 // readTerm appends the nodes of a term that nodeSelectorOf has written, and returns its operator; "" if another writer has
 // written it.
 func readTerm(term corev1.NodeSelectorTerm, nodes []string) (operator corev1.NodeSelectorOperator, _ []string) {

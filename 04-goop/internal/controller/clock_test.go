@@ -32,10 +32,11 @@ func TestServerClock(t *testing.T) {
 		local := testclock.NewFakeClock(server.Add(test.local))
 		clock := NewServerClock(local)
 		transport := clock.Wrap(respond(func(*http.Request) (*http.Response, error) {
-			return &http.Response{Header: http.Header{"Date": {test.date}}}, nil
+			return &http.Response{Header: http.Header{"Date": {test.date}}, Body: http.NoBody}, nil
 		}))
-		_, err := transport.RoundTrip(nil)
+		response, err := transport.RoundTrip(nil)
 		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.Body.Close()).To(Succeed())
 		g.Expect(clock.Now()).To(Equal(server.Add(test.want)), name)
 		local.Step(time.Minute)
 		g.Expect(clock.Since(server)).To(Equal(test.want+time.Minute), name)

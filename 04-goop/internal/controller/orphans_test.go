@@ -10,9 +10,9 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// orphanWorkers deletes a DaemonSet with --cascade=orphan while the operator is down.
-func (f *goopTestEnv) orphanWorkers(name string) {
-	daemonSet := f.daemonSets()[name]
+// orphanWorkers deletes the first DaemonSet of the work with --cascade=orphan while the operator is down.
+func (f *goopTestEnv) orphanWorkers() {
+	daemonSet := f.daemonSets()["job-0"]
 	f.Expect(f.client.Delete(f.ctx, daemonSet)).To(Succeed())
 	for _, pod := range f.podList() {
 		if metav1.IsControlledBy(&pod, daemonSet) {
@@ -45,7 +45,7 @@ func TestOrphanedWorkersEnd(t *testing.T) {
 		}, nil},
 		"deadline, and the TTL": {func(f *goopTestEnv) {
 			f.change(ttl(0))
-			f.orphanWorkers("job-0")
+			f.orphanWorkers()
 			f.clock.Step(time.Hour)
 			f.settle()
 			f.Expect(f.daemonSets()).To(BeEmpty())
@@ -69,7 +69,7 @@ func TestOrphanedWorkersEnd(t *testing.T) {
 			f.reconciler.allowHostAccess = true
 			f.create(workers(2), cleanup, deadline(600), withHost)
 			f.runs("a/0", "b/0")
-			f.orphanWorkers("job-0")
+			f.orphanWorkers()
 			test.end(f)
 			f.Expect(f.places()).To(Equal(test.left))
 			f.Expect(f.pods).To(And(HaveKeyWithValue("a/0", 1), HaveKeyWithValue("b/0", 1)))
@@ -85,7 +85,7 @@ func TestOrphanedWorkersGoOn(t *testing.T) {
 	f.runs("c/0", "d/0")
 	f.join("a")
 	f.join("b")
-	f.orphanWorkers("job-0")
+	f.orphanWorkers()
 	f.settle()
 	f.Expect(f.places()).To(Equal([]string{"c/0", "d/0"}))
 	f.ends(0, "", "c/0", "d/0")
@@ -102,7 +102,7 @@ func TestOrphanedWorkersOfADeletedGoopEnd(t *testing.T) {
 			f := newGoopTestEnv(t, "a", "b")
 			f.create()
 			f.runs("a/0", "b/0")
-			f.orphanWorkers("job-0")
+			f.orphanWorkers()
 			shard, old := f.shards()[0], f.podList()
 			f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
 			f.Expect(f.client.Delete(f.ctx, &shard)).To(Succeed())

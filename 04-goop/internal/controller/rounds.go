@@ -19,7 +19,7 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 		return false, nil
 	}
 	changed, rejected := r.endOrphans(ctx, observed, observed.plan)
-	if changed || (rejected != nil && !isRejected(rejected)) {
+	if changed || isObstacle(rejected) {
 		return changed, rejected
 	}
 	if observed.hostRejected {
@@ -37,11 +37,11 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 	// A rejected change does not keep other work from ending.
 	changed, err := r.endRounds(ctx, observed, lose)
 	rejected = errors.Join(rejected, err)
-	if changed || (err != nil && !isRejected(err)) || !mayBegin {
+	if changed || isObstacle(err) || !mayBegin {
 		return changed, rejected
 	}
 	changed, err = r.beginRounds(ctx, observed, gain, missing)
-	if changed || (err != nil && !isRejected(err)) {
+	if changed || isObstacle(err) {
 		return changed, err
 	}
 	return false, errors.Join(rejected, err)
@@ -91,7 +91,7 @@ func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error), ski
 	var failed error
 	for _, round := range rounds {
 		changed, err := change(round)
-		if changed || (err != nil && !isRejected(err)) {
+		if changed || isObstacle(err) {
 			return changed, err
 		}
 		failed = errors.Join(failed, err)
@@ -101,6 +101,9 @@ func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error), ski
 	}
 	return false, failed
 }
+
+// isObstacle reports whether an error keeps other changes from being tried: any but a rejection.
+func isObstacle(err error) bool { return err != nil && !isRejected(err) }
 
 // isOfOneName reports whether an error concerns the name of a single round. Any other rejection would be the same for all
 // rounds, because they differ only in name and nodes.
@@ -134,10 +137,6 @@ func changes(observed *observation) (lose, gain, missing []plan.Round) {
 		}
 	}
 	return lose, gain, missing
-}
-
-func same(a, b plan.Round) bool {
-	return a.Everywhere == b.Everywhere && slices.Equal(a.Nodes, b.Nodes)
 }
 
 // gains reports whether a round keeps all the nodes that it had.
