@@ -114,6 +114,8 @@ func run(o options) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
+	serverClock := controller.NewServerClock(clock.RealClock{})
+	restConfig.Wrap(serverClock.Wrap)
 
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: scheme,
@@ -137,7 +139,7 @@ func run(o options) error {
 	}
 
 	ctx := ctrl.SetupSignalHandler()
-	reconciler := controller.NewGoopReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("goop-controller"), clock.RealClock{}, o.images, o.allowHostAccess)
+	reconciler := controller.NewGoopReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("goop-controller"), serverClock, o.images, o.allowHostAccess)
 	if err := reconciler.SetupWithManager(ctx, mgr, ctrlcontroller.Options{MaxConcurrentReconciles: o.manager.concurrency}); err != nil {
 		return fmt.Errorf("creating the controller of Goop: %w", err)
 	}

@@ -38,45 +38,49 @@ func nodeSelectorOf(round plan.Round) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-// roundOf reads a node selector that nodeSelectorOf has written. It returns false if the selector is different, because
-// another writer has changed it.
-func roundOf(number int, daemonSet *appsv1.DaemonSet) (plan.Round, bool) {
-	round := plan.Round{Number: number}
-	affinity := daemonSet.Spec.Template.Spec.Affinity
-	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		round.Everywhere = true
-		return round, true
-	}
-	terms := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	if len(terms) == 1 && isNone(terms[0]) {
-		return round, true
-	}
-	ours := true
-	for _, term := range terms {
-		ours = readTerm(&round, term) && ours
-	}
-	// nodeSelectorOf writes nodes in sorted order, and excluded nodes in a single term.
-	ours = ours && slices.IsSorted(round.Nodes) && (!round.Everywhere || len(terms) == 1)
-	slices.Sort(round.Nodes)
-	return round, ours
-}
-
-// readTerm adds the nodes of a term to a round, and reports whether the term is written as by nodeSelectorOf.
-func readTerm(round *plan.Round, term corev1.NodeSelectorTerm) bool {
-	ours := len(term.MatchExpressions) == 0 && len(term.MatchFields) > 0
-	for _, field := range term.MatchFields {
-		everywhere := field.Operator == corev1.NodeSelectorOpNotIn
-		if field.Key != metav1.ObjectNameField || len(field.Values) != 1 || (len(round.Nodes) > 0 && everywhere != round.Everywhere) {
-			ours = false
+// roundOf reads the nodes of a round from the affinity of its DaemonSet. It ignores what other writers add, whether to our
+// terms or as terms of their own: an admission policy would add it again.
+func roundOf(number int, daemonSet *appsv1.DaemonSet) plan.Round {
+	round, own := plan.Round{Number: number}, 0
+	for _, term := range requiredTerms(daemonSet.Spec.Template.Spec.Affinity) {
+		operator, nodes := readTerm(term, round.Nodes)
+		if operator == "" {
 			continue
 		}
-		round.Everywhere = everywhere
-		round.Nodes = append(round.Nodes, field.Values[0])
+		own++
+		round.Everywhere = round.Everywhere || operator == corev1.NodeSelectorOpNotIn
+		round.Nodes = nodes
 	}
-	return ours && (round.Everywhere || len(term.MatchFields) == 1)
+	// A node has to match one of the terms, so a second one lets in what the first leaves out.
+	if own == 0 || (round.Everywhere && own > 1) {
+		return plan.Round{Number: number, Everywhere: true}
+	}
+	slices.Sort(round.Nodes)
+	round.Nodes = slices.Compact(round.Nodes)
+	return round
 }
 
-func isNone(term corev1.NodeSelectorTerm) bool {
-	return len(term.MatchFields) == 0 && len(term.MatchExpressions) == 1 &&
-		term.MatchExpressions[0].Key == labelNone && term.MatchExpressions[0].Operator == corev1.NodeSelectorOpExists
+// same reports whether two rounds have the same nodes.
+func same(a, b plan.Round) bool {
+	return a.Everywhere == b.Everywhere && slices.Equal(a.Nodes, b.Nodes)
+}
+
+// readTerm appends the nodes of a term that nodeSelectorOf has written, and returns its operator; "" if another writer has
+// written it.
+func readTerm(term corev1.NodeSelectorTerm, nodes []string) (operator corev1.NodeSelectorOperator, _ []string) {
+	if slices.ContainsFunc(term.MatchExpressions, isNone) {
+		return corev1.NodeSelectorOpExists, nodes
+	}
+	for _, field := range term.MatchFields {
+		several := operator != "" && (operator != field.Operator || operator == corev1.NodeSelectorOpIn)
+		if field.Key != metav1.ObjectNameField || len(field.Values) != 1 || several {
+			return "", nil
+		}
+		operator, nodes = field.Operator, append(nodes, field.Values[0])
+	}
+	return operator, nodes
+}
+
+func isNone(label corev1.NodeSelectorRequirement) bool {
+	return label.Key == labelNone && label.Operator == corev1.NodeSelectorOpExists
 }

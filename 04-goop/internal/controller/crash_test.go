@@ -150,7 +150,7 @@ func cleanupStoryOf(f *goopTestEnv) storyEnd {
 func (f *goopTestEnv) storyEnd() storyEnd {
 	end := storyEnd{status: f.goop().Status, finalizers: f.goop().Finalizers, finished: f.record().Finished, placed: map[string]plan.Round{}}
 	for name, daemonSet := range f.daemonSets() {
-		end.placed[name], _ = roundOf(0, daemonSet)
+		end.placed[name] = roundOf(0, daemonSet)
 	}
 	return end
 }

@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,6 +175,18 @@ func TestFinalizerIsAddedAgain(t *testing.T) {
 	}
 }
 
+// The manifest also suspends the Goop, and no worker has reported yet that it has begun. The finalizer comes first.
+func TestFinalizerIsAddedAgainToASuspendedGoop(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.begin(cleanup)
+	goop := f.goop()
+	goop.Spec.Suspend, goop.Finalizers = true, nil
+	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
+	f.reconciles(1)
+	f.Expect(f.goop().Finalizers).To(Equal([]string{v1alpha1.CleanupFinalizer}))
+}
+
 // No work has begun, so no finalizer is needed.
 func TestNoFinalizerBeforeTheWork(t *testing.T) {
 	t.Parallel()
@@ -198,22 +209,4 @@ func TestShardThatIsKeptAfterTheTTL(t *testing.T) {
 	f.settle()
 	f.Expect(f.shards()).To(HaveLen(1))
 	f.expectSteadyState()
-}
-
-// Another writer changes the affinity of the cleanup so that it has no node, and still names them all: it runs all the same.
-func TestCleanupIsAsPlannedAgain(t *testing.T) {
-	t.Parallel()
-	f := newGoopTestEnv(t, "a", "b")
-	f.create(cleanup)
-	f.runs("a/0", "b/0")
-	f.delete()
-	daemonSet := f.daemonSets()["job-cleanup"]
-	terms := daemonSet.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms {
-		terms[i].MatchExpressions = []corev1.NodeSelectorRequirement{{Key: "example.com/none", Operator: corev1.NodeSelectorOpExists}}
-	}
-	f.Expect(f.client.Update(f.ctx, daemonSet)).To(Succeed())
-	f.simulateDaemonSets()
-	f.settle()
-	f.Expect(f.places()).To(Equal([]string{"a/cleanup", "b/cleanup"}))
 }

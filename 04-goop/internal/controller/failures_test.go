@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -103,51 +102,6 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	}
 }
 
-// An admission policy adds a term to the affinity on every write. The operator cannot change that, and continues. It tries
-// once.
-func TestAffinityThatAnotherWriterKeeps(t *testing.T) {
-	t.Parallel()
-	f := newGoopTestEnv(t, "a", "b")
-	other := corev1.NodeSelectorRequirement{Key: "example.com/allowed", Operator: corev1.NodeSelectorOpDoesNotExist}
-	admit := func(daemonSet *appsv1.DaemonSet) {
-		affinity := daemonSet.Spec.Template.Spec.Affinity
-		if affinity == nil || affinity.NodeAffinity == nil {
-			return
-		}
-		terms := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-		for i := range terms {
-			terms[i].MatchExpressions = []corev1.NodeSelectorRequirement{other}
-		}
-	}
-	patches := 0
-	f.use()
-	f.reconciler.Client = interceptor.NewClient(f.watching(), interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if daemonSet, ok := obj.(*appsv1.DaemonSet); ok {
-				admit(daemonSet)
-			}
-			return c.Create(ctx, obj, opts...)
-		},
-		// The result of the policy is the same as before.
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if _, ok := obj.(*appsv1.DaemonSet); ok {
-				patches++
-				return nil
-			}
-			return c.Patch(ctx, obj, patch, opts...)
-		},
-	})
-	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace}, Spec: f.spec(workers(4), deadline(60))}
-	f.Expect(f.client.Create(f.ctx, goop)).To(Succeed())
-	f.reconciles(10)
-	f.Expect(f.daemonSets()).To(HaveLen(2), "both rounds")
-	f.expectCounts(4, 0, 0, 0)
-	result, err := f.reconcile()
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(result.RequeueAfter).To(BeNumerically(">", 0), "the deadline")
-	f.Expect(patches).To(Equal(2), "one for each round")
-}
-
 // A leader is paused before it deletes a DaemonSet, and the DaemonSet gets another owner meanwhile. It is not deleted.
 func TestLateDeletion(t *testing.T) {
 	t.Parallel()
@@ -169,7 +123,7 @@ func TestLatePatch(t *testing.T) {
 	before := f.daemonSets()["job-0"]
 	before.Annotations = map[string]string{"since": "then"}
 	f.Expect(f.client.Update(f.ctx, before)).To(Succeed())
-	round, _ := roundOf(0, stale)
+	round := roundOf(0, stale)
 	round.Nodes = append(round.Nodes, f.node("b"))
 	_, err := f.reconciler.place(f.ctx, f.goop(), stale, round, stale.Labels)
 	f.Expect(isStale(err)).To(BeTrue(), "%v", err)

@@ -38,9 +38,9 @@ func (r *GoopReconciler) setFinalizers(ctx context.Context, goop *v1alpha1.Goop,
 
 // ensureFinalizer adds the finalizer before there is anything to clean up. It also adds the finalizer again if a user has
 // removed it, for example with a manifest without finalizers. A Goop that may not run work now, because it is suspended or
-// has ended, needs the finalizer only if work had begun before.
+// has ended, needs the finalizer only if work may have begun before: if it has a record.
 func (r *GoopReconciler) ensureFinalizer(ctx context.Context, observed *observation) (bool, error) {
-	needed := !observed.stopping || len(observed.record.Begun) > 0 || isDamaged(observed)
+	needed := !observed.stopping || len(observed.uids) > 0
 	if len(observed.goop.Spec.CleanupCmd) == 0 || !needed || hasFinalizer(observed.goop) {
 		return false, nil
 	}
@@ -74,51 +74,66 @@ func (r *GoopReconciler) finalize(ctx context.Context, observed *observation) (b
 	return changed, err
 }
 
-// cleanUp ends the work, runs the cleanup on the nodes where work has begun, and records both.
+// cleanUp ends the work, runs the cleanup on the nodes where work has begun, and records both. It goes on if the record
+// cannot be written.
 func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bool, error) {
-	// 1. The uids of a record that an earlier version of the operator created are written to the status before anything is
-	// added to the record.
-	if changed, err := r.recordShards(ctx, observed); changed || err != nil {
-		return changed, err
+	// 1. The nodes where work has begun are recorded, and those where the cleanup has ended. Then the record states that no
+	// more work begins: DaemonSets that disappear after that were deleted by the operator.
+	failing := r.recordRetries.of(observed.request(), observed.goop).err != nil
+	changed, unrecorded := r.recordWork(ctx, observed)
+	if !changed && unrecorded == nil {
+		changed, unrecorded = r.recordEnd(ctx, observed)
 	}
-	// 2. The nodes where work has begun are recorded, and those where the cleanup has ended.
-	if changed, err := r.recordWork(ctx, observed); changed || err != nil {
-		return changed, err
+	if changed || isRepeatedFirst(unrecorded, failing) {
+		return changed, unrecorded
 	}
-	// 3. The record states that no more work begins. DaemonSets that disappear after that were deleted by the operator.
-	if changed, err := r.recordEnd(ctx, observed); changed || err != nil {
-		return changed, err
+	if isRejected(unrecorded) {
+		unrecorded = nil
 	}
-	// 4. The work ends.
+	// 2. The work ends.
 	if changed, err := r.endWork(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	// 5. All nodes are cleaned up.
+	// 3. What is not recorded counts as long as it can be observed.
+	addBegun(observed)
+	// 4. All nodes are cleaned up.
 	if !workersLeft(observed) && !anyToClean(observed) {
 		if err := r.confirmPods(ctx, observed); err != nil {
 			return false, err
 		}
 		return true, r.conclude(ctx, observed)
 	}
-	// 6. The cleanup runs on the nodes where work has begun.
-	return r.ensureCleanup(ctx, observed)
+	// 5. The cleanup runs on the nodes where work has begun.
+	changed, err := r.ensureCleanup(ctx, observed)
+	return changed, errors.Join(err, unrecorded)
+}
+
+// addBegun adds to the observed record the nodes where work has begun and that could not be recorded.
+func addBegun(observed *observation) {
+	observed.unsure = anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
+	for node := range begunNodes(observed) {
+		observed.record.Begin(node)
+	}
 }
 
 // endWork deletes the DaemonSets of the work. Before that they lose their nodes, and their controller has to observe it:
 // otherwise it could create a pod after the cleanup. Those that cannot lose their nodes are deleted at once, and so are
 // those that the Goop no longer owns, because their events do not trigger a reconciliation.
 func (r *GoopReconciler) endWork(ctx context.Context, observed *observation) (bool, error) {
+	if changed, err := r.endOrphans(ctx, observed, nil); changed || err != nil {
+		return changed, err
+	}
+	orphaned := orphanedRounds(observed)
 	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
 		daemonSet, none := observed.rounds[number], plan.Round{Number: number}
-		is, ours := roundOf(number, daemonSet)
 		switch owned := metav1.IsControlledBy(daemonSet, observed.goop); {
 		case isBeingDeleted(daemonSet):
 			continue
-		case owned && (!ours || !same(is, none)):
+		case owned && !same(observed.placed[number], none):
 			if changed, err := r.placeRound(ctx, observed, none); changed || (err != nil && !isRejected(err)) {
 				return changed, err
 			}
-		case owned && !isObserved(daemonSet):
+		case (owned && !isObserved(daemonSet)) || orphaned[number]:
 			continue
 		}
 		return true, deleteDependent(ctx, r.Client, daemonSet)
@@ -150,8 +165,7 @@ func (r *GoopReconciler) ensureCleanup(ctx context.Context, observed *observatio
 	}
 	// A node may return with the pod of a deleted DaemonSet. A second pod would run the cleanup twice at the same time.
 	round.Nodes = slices.DeleteFunc(round.Nodes, func(node string) bool { return observed.cleaning.ending[node] })
-	is, ours := roundOf(0, observed.cleanup)
-	if (ours && same(is, round)) || isBeingDeleted(observed.cleanup) {
+	if same(observed.cleanupRound, round) || isBeingDeleted(observed.cleanup) {
 		return false, nil
 	}
 	return r.place(ctx, observed.goop, observed.cleanup, round, podLabels(observed.goop, v1alpha1.RoleCleanup))
@@ -160,7 +174,7 @@ func (r *GoopReconciler) ensureCleanup(ctx context.Context, observed *observatio
 // conclude writes the outcome of the cleanup to the status, and sends the Event. It comes before any release, because the
 // outcome is computed from objects that are deleted after it.
 func (r *GoopReconciler) conclude(ctx context.Context, observed *observation) error {
-	observed.unsure = anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
+	observed.unsure = observed.unsure || anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
 	return r.reportStatus(ctx, observed, concludedStatus(observed))
 }
 

@@ -59,6 +59,23 @@ func TestShardWithoutItsText(t *testing.T) {
 	f.expectCounts(2, 0, 2, 0)
 }
 
+// A user empties the second shard, which lists where work has begun and has no results. It is not taken for a new one.
+func TestSecondShardIsEmptied(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a", "b")
+	f.create(cleanup)
+	f.runs("a/0")
+	f.fillShard()
+	f.runs("b/0")
+	shard := f.shards()[1]
+	f.Expect(shard.Data[record.Key]).To(ContainSubstring("b " + f.node("b")))
+	shard.Data[record.Key] = ""
+	f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
+	f.settle()
+	f.Expect(f.expectRunning(v1alpha1.ReasonRecordUnreadable).Message).To(ContainSubstring("job-record-1"))
+	f.Expect(f.shards()[1].Data).To(HaveKeyWithValue(record.Key, ""), "it is left unchanged")
+}
+
 // Nothing is written to it when the Goop is deleted either: the cleanup runs wherever work may have run.
 func TestCleanupWithAShardWithoutItsText(t *testing.T) {
 	t.Parallel()

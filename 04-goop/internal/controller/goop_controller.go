@@ -7,7 +7,8 @@
 //	watches.go          what triggers a reconciliation, and what the cache holds
 //	observe.go          what one reconciliation reads, and the plan that follows from it
 //	finalize.go         what happens before a Goop with a cleanupCmd is removed
-//	rounds.go           how the DaemonSets of the work are created, changed and deleted: by the plan, host access and the TTL
+//	rounds.go           which DaemonSets of the work are created, changed and deleted: by the plan, host access and the TTL
+//	placement.go        how a DaemonSet is created and gets its nodes, and how orphaned workers are ended
 //	record.go           what is recorded, and when; how the end of the work is written to the status
 //	shards.go           the ConfigMaps of the record: how they are read, trusted and released
 //	confirm.go          what is read again from the API server before an action
@@ -15,6 +16,7 @@
 //	report.go           how the status and Events are written
 //	retries.go          when a failed write is retried
 //	pace.go             what is kept in memory only: when record and status were written, since when no worker exists, which work never began
+//	clock.go            the time, as the API server has it
 //	resources.go        spec and plan → desired dependents
 //	affinity.go         nodes ↔ the affinity of a DaemonSet
 //	outcome.go          observed state → which nodes are cleaned up, how much time is left, and how the cleanup ended
@@ -39,6 +41,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -104,7 +107,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		for _, retries := range []*retries{r.retries, r.recordRetries, r.endRetries} {
 			retries.forget(req)
 		}
-		return ctrl.Result{}, r.releaseAbandoned(ctx, req.NamespacedName)
+		return ctrl.Result{}, r.endAbandoned(ctx, req.NamespacedName)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -125,7 +128,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	defer stop()
 	if err == nil {
 		err = r.retries.try(acting, req, &goop, observed.now, func(ctx context.Context) (err error) {
-			earlierErr := r.releaseEarlier(ctx, observed)
+			earlierErr := errors.Join(r.releaseEarlier(ctx, observed), r.endOrphansOfOthers(ctx, observed.key(), observed.pods))
 			if goop.DeletionTimestamp.IsZero() {
 				changed, err = r.ensureDependents(ctx, observed)
 			} else {
@@ -172,6 +175,15 @@ func (r *GoopReconciler) endKept(ctx context.Context, req ctrl.Request, goop *v1
 		err = errors.Join(err, r.report(ctx, observed))
 	}
 	return r.requeue(observed, err)
+}
+
+// endAbandoned ends what is left of a Goop that no longer exists: its record, and workers that were orphaned before.
+func (r *GoopReconciler) endAbandoned(ctx context.Context, goop types.NamespacedName) error {
+	pods, err := r.podsOf(ctx, goop)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.releaseAbandoned(ctx, goop), r.endOrphansOfOthers(ctx, goop, pods))
 }
 
 // deleteAll deletes the DaemonSets of the work and of the cleanup.

@@ -148,5 +148,5 @@ func TestHostAccessEndsWithoutARecordOfADeletion(t *testing.T) {
 	f.clock.Step(2 * writePace)
 	f.reconciles(1)
 	f.Expect(f.goop().Finalizers).To(ContainElement(v1alpha1.CleanupFinalizer))
-	f.expectNotRunning(v1alpha1.ReasonApplyFailed)
+	f.expectNotRunning(v1alpha1.ReasonHostAccessNotAllowed)
 }

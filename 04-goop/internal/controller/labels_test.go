@@ -150,8 +150,7 @@ func TestCacheKnowsDaemonSetsByLabelOrOwner(t *testing.T) {
 	for _, daemonSet := range []*appsv1.DaemonSet{unlabelled, orphan} {
 		reduced := reducedTo[*appsv1.DaemonSet](g, daemonSet)
 		g.Expect(indexDependent(reduced)).To(ContainElement("job"))
-		read, _ := roundOf(0, reduced)
-		g.Expect(read).To(Equal(round))
+		g.Expect(roundOf(0, reduced)).To(Equal(round))
 	}
 }
 

@@ -195,7 +195,7 @@ func TestNodeIsTainted(t *testing.T) {
 	f.Expect(f.places()).To(Equal([]string{"b/0", "b/1"}))
 }
 
-// A user deletes a DaemonSet, or changes its affinity. The operator repairs the drift.
+// A user deletes a DaemonSet, or changes its affinity. The operator repairs the drift, and with it labels and strategy.
 func TestDaemonSetDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a", "b")
@@ -207,18 +207,12 @@ func TestDaemonSetDriftIsRepaired(t *testing.T) {
 	f.Expect(f.places()).To(HaveLen(2))
 
 	daemonSet := f.daemonSets()["job-1"]
-	daemonSet.Spec.Template.Spec.Affinity = nil
+	daemonSet.Labels, daemonSet.Spec.Template.Spec.Affinity = nil, nil
 	daemonSet.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType}
 	f.Expect(f.client.Update(f.ctx, daemonSet)).To(Succeed())
 	f.settle()
 	f.Expect(f.daemonSets()["job-1"].Spec.Template.Spec.Affinity).NotTo(BeNil())
 	f.Expect(f.daemonSets()["job-1"].Spec.UpdateStrategy).To(Equal(appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}))
-	f.expectSteadyState()
-
-	daemonSet = f.daemonSets()["job-1"]
-	daemonSet.Labels = nil
-	f.Expect(f.client.Update(f.ctx, daemonSet)).To(Succeed())
-	f.settle()
 	f.Expect(f.daemonSets()["job-1"].Labels).To(HaveKeyWithValue(v1alpha1.LabelGoop, "job"))
 	f.expectSteadyState()
 	f.ends(0, "", f.places()...)

@@ -87,7 +87,7 @@ func TestLostRoundsAndARejectedRecord(t *testing.T) {
 	f.deletedInTheForeground("job-0")
 	f.rejectingRecords()
 	f.reconciles(4)
-	f.expectNotRunning(v1alpha1.ReasonApplyFailed)
+	f.expectNotRunning(v1alpha1.ReasonCleaningUp)
 	f.Expect(f.goop().Status.CleanupStartTime).NotTo(BeNil(), "the time for the cleanup has begun")
 	f.use()
 	f.settle()

@@ -23,8 +23,7 @@ func (f *goopTestEnv) deleteNode(short string) {
 
 // nodesOf returns the nodes of a DaemonSet.
 func (f *goopTestEnv) nodesOf(daemonSet string) []string {
-	round, _ := roundOf(0, f.daemonSets()[daemonSet])
-	return round.Nodes
+	return roundOf(0, f.daemonSets()[daemonSet]).Nodes
 }
 
 // A node is deleted, and the cache does not have the end of the work yet. The work does not begin on another node.

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,16 +58,12 @@ func (r *GoopReconciler) observeDaemonSets(ctx context.Context, observed *observ
 		}
 		if daemonSet.Name == cleanupName(goop.Name) {
 			observed.cleanup = daemonSet
-			observed.cleanupRound, _ = roundOf(0, daemonSet)
+			observed.cleanupRound = roundOf(0, daemonSet)
 			continue
 		}
-		number, ok := roundNumber(goop.Name, daemonSet.Name)
-		if !ok {
-			continue
+		if number, ok := roundNumber(goop.Name, daemonSet.Name); ok {
+			observed.rounds[number], observed.placed[number] = daemonSet, roundOf(number, daemonSet)
 		}
-		round, ours := roundOf(number, daemonSet)
-		labelled := labels.SelectorFromSet(roundLabels(goop, number)).Matches(labels.Set(daemonSet.Labels))
-		observed.rounds[number], observed.placed[number], observed.edited[number] = daemonSet, round, !ours || !labelled
 	}
 	return nil
 }
@@ -82,24 +77,21 @@ func isOrphanOf(goop *v1alpha1.Goop, daemonSet *appsv1.DaemonSet) bool {
 
 // observePods summarizes the pods of the work, and those of the cleanup.
 func (r *GoopReconciler) observePods(ctx context.Context, observed *observation) error {
-	goop := observed.goop
-	var pods corev1.PodList
-	err := r.List(ctx, &pods, client.InNamespace(goop.Namespace), client.MatchingFields{goopIndex: goop.Name}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("listing Pods of Goop %s: %w", goop.Name, err)
+	var err error
+	if observed.pods, err = r.podsOf(ctx, observed.key()); err != nil {
+		return err
 	}
-	observed.pods = pods.Items
 	rounds := make(map[types.UID]podOwner, len(observed.rounds))
 	for number, daemonSet := range observed.rounds {
 		rounds[daemonSet.UID] = podOwner{round: number}
 	}
-	addDeleted(rounds, observed, v1alpha1.RoleWork)
+	addWithoutDaemonSet(rounds, observed, v1alpha1.RoleWork)
 	observed.work = summarize(observed.pods, rounds, func(place plan.Place) bool { return observed.record.Finished[place] })
 	cleanups := map[types.UID]podOwner{}
 	if observed.cleanup != nil {
 		cleanups[observed.cleanup.UID] = podOwner{}
 	}
-	addDeleted(cleanups, observed, v1alpha1.RoleCleanup)
+	addWithoutDaemonSet(cleanups, observed, v1alpha1.RoleCleanup)
 	observed.cleaning = summarize(observed.pods, cleanups, func(place plan.Place) bool {
 		_, cleaned := observed.record.Cleaned[place.Node]
 		return cleaned
@@ -107,20 +99,30 @@ func (r *GoopReconciler) observePods(ctx context.Context, observed *observation)
 	return nil
 }
 
-// addDeleted adds DaemonSets of the Goop that no longer exist but whose pods are still terminating. A user or the garbage
-// collector has deleted them.
-func addDeleted(owners map[types.UID]podOwner, observed *observation, role string) {
+// podsOf lists the pods of the Goops of a name from the cache. They are not copied, so they must not be changed.
+func (r *GoopReconciler) podsOf(ctx context.Context, goop types.NamespacedName) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := r.List(ctx, &pods, client.InNamespace(goop.Namespace), client.MatchingFields{goopIndex: goop.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing Pods of Goop %s: %w", goop.Name, err)
+	}
+	return pods.Items, nil
+}
+
+// addWithoutDaemonSet adds the owners of pods of the Goop whose DaemonSets no longer exist. A user or the garbage collector has
+// deleted them: the pods are terminating, or have become orphans.
+func addWithoutDaemonSet(owners map[types.UID]podOwner, observed *observation, role string) {
 	for i := range observed.pods {
 		pod := &observed.pods[i]
-		uid := controllerOf(pod)
-		if _, found := owners[uid]; found || uid == "" || pod.Labels[v1alpha1.LabelRole] != role || !isMadeFor(observed.goop, pod) {
+		key := ownerKey(pod)
+		if _, found := owners[key]; found || pod.Labels[v1alpha1.LabelRole] != role || !isMadeFor(observed.goop, pod) {
 			continue
 		}
 		round, isRound := roundOfPod(pod)
 		if !isRound && role == v1alpha1.RoleWork {
 			continue
 		}
-		owners[uid] = podOwner{round: round, deleted: true}
+		owners[key] = podOwner{round: round, deleted: true, orphaned: isOrphan(pod)}
 	}
 }
 
@@ -149,12 +151,21 @@ func planInput(observed *observation) plan.Input {
 	if in.JobCount != nil {
 		in.Kept = keptWithRoom(observed, in.Kept)
 		for number, round := range observed.placed {
+			if round.Everywhere {
+				continue
+			}
 			for _, node := range round.Nodes {
 				in.Placed[plan.Place{Node: node, Round: number}] = true
 			}
 		}
+		// A new DaemonSet adopts them there.
+		for place := range observed.work.orphaned {
+			if observed.rounds[place.Round] == nil {
+				in.Placed[place] = true
+			}
+		}
 	}
-	if len(observed.work.ended) > 0 {
+	if in.Unrecorded = len(observed.work.ended); in.Unrecorded > 0 {
 		in.Finished = make(map[plan.Place]bool, len(observed.record.Finished)+len(observed.work.ended))
 		for place := range observed.record.Finished {
 			in.Finished[place] = true
@@ -174,23 +185,24 @@ func mayCreatePods(observed *observation) bool {
 		planned[round.Number] = round
 	}
 	for number, daemonSet := range observed.rounds {
-		is, ours := roundOf(number, daemonSet)
-		if !isBeingDeleted(daemonSet) && (!ours || !gains(is, planned[number]) || !isObserved(daemonSet)) {
+		if !isBeingDeleted(daemonSet) && (!gains(observed.placed[number], planned[number]) || !isObserved(daemonSet)) {
 			return true
 		}
 	}
 	return false
 }
 
-// keptWithRoom leaves out the finished workers on nodes that have no room for another worker of the Goop. The scheduler
+// keptWithRoom leaves out the recorded workers on nodes that have no room for another worker of the Goop. The scheduler
 // counts their pods with the requests of the work, although its init container has ended. Work that waits is more
-// important than the log of work that has finished.
+// important than the log of work that has finished, but not than a result that only the pod has.
 func keptWithRoom(observed *observation, kept map[plan.Place]bool) map[plan.Place]bool {
 	resources := observed.goop.Spec.Resources
 	if resources == nil || len(resources.Requests)+len(resources.Limits) == 0 || len(observed.work.crowded) == 0 {
 		return kept
 	}
 	kept = maps.Clone(kept)
-	maps.DeleteFunc(kept, func(place plan.Place, _ bool) bool { return observed.work.crowded[place.Node] })
+	maps.DeleteFunc(kept, func(place plan.Place, _ bool) bool {
+		return observed.work.crowded[place.Node] && observed.record.Finished[place]
+	})
 	return kept
 }

@@ -23,14 +23,12 @@ const (
 // within moments, and tries again ever more slowly.
 const podsPatience = 15 * time.Second
 
-// pace remembers when record and status of Goops were last written, since when nothing is at work for them, which have had
-// no DaemonSet, and which changes of DaemonSets changed nothing. A restart forgets all of it. Its zero value is ready for use.
+// pace remembers when record and status of Goops were last written, since when nothing is at work for them, and which have
+// had no DaemonSet. A restart forgets all of it. Its zero value is ready for use.
 type pace struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]lastWrite
 	idle map[types.NamespacedName]time.Time
-	// void are the changes of DaemonSets, by their names, that an admission policy undoes.
-	void map[types.NamespacedName]map[string]string
 	// unbegun are the uids of Goops whose record was created, and no DaemonSet since then.
 	unbegun map[types.NamespacedName]types.UID
 }
@@ -53,7 +51,8 @@ func (p *pace) wait(goop types.NamespacedName, by writer, now time.Time) time.Du
 	if by == writesRecord && last.by == writesRecord {
 		pause = 2 * writePace
 	}
-	return max(0, pause-now.Sub(last.at))
+	// The clock may have been set back.
+	return min(pause, max(0, pause-now.Sub(last.at)))
 }
 
 // wrote is called after each write.
@@ -72,28 +71,7 @@ func (p *pace) forget(goop types.NamespacedName) {
 	defer p.mu.Unlock()
 	delete(p.last, goop)
 	delete(p.idle, goop)
-	delete(p.void, goop)
 	delete(p.unbegun, goop)
-}
-
-// voids is called when a change of a DaemonSet left it as it was.
-func (p *pace) voids(goop types.NamespacedName, daemonSet, change string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.void == nil {
-		p.void = map[types.NamespacedName]map[string]string{}
-	}
-	if p.void[goop] == nil {
-		p.void[goop] = map[string]string{}
-	}
-	p.void[goop][daemonSet] = change
-}
-
-// isVoid reports whether the same change of a DaemonSet left it as it was.
-func (p *pace) isVoid(goop types.NamespacedName, daemonSet, change string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.void[goop][daemonSet] == change
 }
 
 // beginsRecord is called when the record of a Goop was created, before any DaemonSet is.

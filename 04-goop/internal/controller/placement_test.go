@@ -89,15 +89,16 @@ func TestRejectedWorkMoves(t *testing.T) {
 }
 
 // A finished pod counts with its requests. If another worker of the Goop has no room because of that, the finished pod is
-// deleted with its log. Without requests it stays.
+// deleted with its log, after its result was recorded. Without requests it stays.
 func TestRoomOfFinishedWork(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		requests corev1.ResourceList
-		stays    bool
+		requests          corev1.ResourceList
+		unrecorded, stays bool
 	}{
-		"with requests":    {corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("600m")}, false},
-		"without requests": {nil, true},
+		"with requests":                 {corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("600m")}, false, false},
+		"with requests, and unrecorded": {corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("600m")}, true, true},
+		"without requests":              {nil, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,14 +116,17 @@ func TestRoomOfFinishedWork(t *testing.T) {
 			f.reconciles(3)
 			f.Expect(f.expectRunning(v1alpha1.ReasonUnschedulable).Message).To(ContainSubstring("Insufficient cpu"))
 			f.kubelet("a/0", isOver(0, ""))
+			if test.unrecorded {
+				f.rejectingRecords()
+			}
 			for range 4 {
 				f.clock.Step(2 * writePace)
 				f.reconciles(1)
 			}
-			f.expectCounts(2, 0, 1, 0)
-			round, _ := roundOf(0, f.daemonSets()["job-0"])
+			f.Expect(f.record().Finished).To(HaveLen(map[bool]int{false: 1}[test.unrecorded]))
+			round := roundOf(0, f.daemonSets()["job-0"])
 			f.Expect(round.Nodes).To(HaveLen(map[bool]int{true: 1}[test.stays]))
-			round, _ = roundOf(1, f.daemonSets()["job-1"])
+			round = roundOf(1, f.daemonSets()["job-1"])
 			f.Expect(round.Nodes).To(HaveLen(1))
 		})
 	}

@@ -31,8 +31,10 @@ type podSummary struct {
 	// atWork are the nodes with an unfinished worker; mayBegin are those of them where work may begin at any moment, if it
 	// has not yet; begun are all nodes where work has begun, and leaving those of them whose pod is terminating.
 	atWork, mayBegin, begun, leaving map[string]bool
-	// ending are the nodes with an unfinished worker whose DaemonSet has been deleted.
-	ending map[string]bool
+	// ending are the nodes with an unfinished worker whose DaemonSet has been deleted, and orphaned are the places of workers,
+	// finished or not, whose DaemonSet was deleted with --cascade=orphan: they do not end.
+	ending   map[string]bool
+	orphaned map[plan.Place]bool
 	// crowded are the nodes where the scheduler has no room for a worker.
 	crowded map[string]bool
 	// running is the number of running workers, and unfinished the number of pods of unfinished workers, including those
@@ -51,10 +53,10 @@ type startFailure struct {
 	node, reason, message string
 }
 
-// podOwner is the DaemonSet that owns a pod. It may have been deleted already.
+// podOwner is the DaemonSet that owns a pod. It may have been deleted already, and the pod be left without an owner.
 type podOwner struct {
-	round   int
-	deleted bool
+	round             int
+	deleted, orphaned bool
 }
 
 // summarize summarizes the pods of these DaemonSets, except those of rounds that the plan does not have. DaemonSets are
@@ -64,9 +66,10 @@ func summarize(pods []corev1.Pod, owners map[types.UID]podOwner, isRecorded func
 	s := podSummary{
 		ended: map[plan.Place]worker.Record{}, kept: map[plan.Place]bool{}, takenUp: map[plan.Place]bool{},
 		atWork: map[string]bool{}, mayBegin: map[string]bool{}, begun: map[string]bool{}, leaving: map[string]bool{}, ending: map[string]bool{}, crowded: map[string]bool{},
+		orphaned: map[plan.Place]bool{},
 	}
 	for i := range pods {
-		if owner, ours := owners[controllerOf(&pods[i])]; ours && owner.round < v1alpha1.MaxRounds {
+		if owner, ours := owners[ownerKey(&pods[i])]; ours && owner.round < v1alpha1.MaxRounds {
 			s.add(&pods[i], owner, isRecorded)
 		}
 	}
@@ -75,6 +78,9 @@ func summarize(pods []corev1.Pod, owners map[types.UID]podOwner, isRecorded func
 
 func (s *podSummary) add(pod *corev1.Pod, owner podOwner, isRecorded func(plan.Place) bool) {
 	place := plan.Place{Node: pod.Spec.NodeName, Round: owner.round}
+	if owner.orphaned {
+		s.orphaned[place] = true
+	}
 	stays := isActive(pod) && !owner.deleted
 	work := initStatus(pod, v1alpha1.WorkContainer)
 	if place.Node != "" && hasBegun(work) {
@@ -88,7 +94,7 @@ func (s *podSummary) add(pod *corev1.Pod, owner podOwner, isRecorded func(plan.P
 	}
 	switch {
 	case place.Node == "":
-		s.addUnscheduled(pod)
+		s.addUnscheduled(pod, owner)
 	case isRecorded(place):
 		if stays && !isSecond(pod, work) {
 			s.kept[place] = true
@@ -106,8 +112,11 @@ func (s *podSummary) add(pod *corev1.Pod, owner podOwner, isRecorded func(plan.P
 }
 
 // addUnscheduled adds a pod without a node. Its conditions may have the scheduler's reason.
-func (s *podSummary) addUnscheduled(pod *corev1.Pod) {
+func (s *podSummary) addUnscheduled(pod *corev1.Pod, owner podOwner) {
 	s.unfinished++
+	if owner.deleted && !owner.orphaned {
+		s.ending[targetNode(pod)] = true
+	}
 	failure := unscheduled(pod)
 	if failure != nil {
 		s.crowded[failure.node] = true
@@ -122,7 +131,7 @@ func (s *podSummary) addUnfinished(pod *corev1.Pod, place plan.Place, owner podO
 	if isTakenUp(pod) {
 		s.takenUp[place] = true
 	}
-	if owner.deleted {
+	if owner.deleted && !owner.orphaned {
 		s.ending[place.Node] = true
 	}
 	failure := startFailureOf(pod)
@@ -148,15 +157,15 @@ func controllerOf(pod *corev1.Pod) types.UID {
 	return ""
 }
 
+// ownerKey identifies the owner of a pod: the uid of its controller, or its own if it has none.
+func ownerKey(pod *corev1.Pod) types.UID { return cmp.Or(controllerOf(pod), pod.UID) }
+
+// isOrphan reports whether a pod has no owner and stays: a DaemonSet whose selector it matches adopts it.
+func isOrphan(pod *corev1.Pod) bool { return controllerOf(pod) == "" && pod.DeletionTimestamp == nil }
+
 // isMadeFor reports whether a DaemonSet or pod was created for this Goop, and not for an earlier one of the same name.
-// Objects of an earlier version of the operator have no uid label. While the Goop is being deleted, those that are not
-// older than the Goop count as its own.
 func isMadeFor(goop *v1alpha1.Goop, object metav1.Object) bool {
-	if uid := object.GetLabels()[v1alpha1.LabelGoopUID]; uid != "" {
-		return uid == string(goop.UID)
-	}
-	created := object.GetCreationTimestamp()
-	return !goop.DeletionTimestamp.IsZero() && !created.Before(&goop.CreationTimestamp)
+	return object.GetLabels()[v1alpha1.LabelGoopUID] == string(goop.UID)
 }
 
 // isActive reports whether a pod is neither terminating nor in a final phase.
@@ -239,11 +248,7 @@ func unscheduled(pod *corev1.Pod) *startFailure {
 
 // targetNode returns the node for which the DaemonSet controller created a pod.
 func targetNode(pod *corev1.Pod) string {
-	affinity := pod.Spec.Affinity
-	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return "a node"
-	}
-	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	for _, term := range requiredTerms(pod.Spec.Affinity) {
 		for _, field := range term.MatchFields {
 			if field.Key == metav1.ObjectNameField && len(field.Values) == 1 {
 				return field.Values[0]
@@ -251,6 +256,14 @@ func targetNode(pod *corev1.Pod) string {
 		}
 	}
 	return "a node"
+}
+
+// requiredTerms returns the terms of which a node has to match one; none if it need not.
+func requiredTerms(affinity *corev1.Affinity) []corev1.NodeSelectorTerm {
+	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
 // startFailureOf returns the reason why a worker does not start; nil if there is none.

@@ -30,12 +30,7 @@ func (r *GoopReconciler) recordAll(ctx context.Context, observed *observation) (
 	if unrecorded != nil && !observed.stopping && observed.unreadable == "" {
 		return false, unrecorded
 	}
-	// 2. The uids of a record that an earlier version of the operator created are written to the status before anything is
-	// added to the record.
-	if changed, err := r.recordShards(ctx, observed); changed || err != nil {
-		return changed, err
-	}
-	// 3. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
+	// 2. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
 	if changed, err := r.recordWork(ctx, observed); changed || isRepeatedFirst(err, failing) {
 		return true, err
 	} else if err != nil {
@@ -112,16 +107,6 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 	return false, nil
 }
 
-// recordShards writes the uids of the shards to the status if an earlier version of the operator created them. The uids
-// of new shards are written when they are created.
-func (r *GoopReconciler) recordShards(ctx context.Context, observed *observation) (bool, error) {
-	if len(observed.uids) == len(observed.goop.Status.RecordUIDs) || !isRecordOfUse(observed.goop) {
-		return false, nil
-	}
-	err := r.reportStatus(ctx, observed, desiredStatus(observed))
-	return err == nil, err
-}
-
 // recordWork records which workers have finished. For a cleanup it also records where work has begun and where the
 // cleanup has ended. The write may have to wait for the pace, unless the result of a pod is about to be lost.
 func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) (bool, error) {
@@ -161,7 +146,7 @@ func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (
 	if isRejected(err) {
 		return false, nil
 	}
-	return true, err
+	return err == nil, err
 }
 
 // anyUnrecorded reports whether there is anything to record. Results of workers that finish after the end of the work do
@@ -205,19 +190,23 @@ func addWork(r *record.Record, observed *observation) {
 	if len(observed.goop.Spec.CleanupCmd) == 0 {
 		return
 	}
-	begun := []map[string]bool{observed.work.begun, mayHaveBegun(observed)}
-	if observed.stopping {
-		begun = append(begun, observed.work.mayBegin)
-	}
-	for _, nodes := range begun {
-		for _, node := range slices.Sorted(maps.Keys(nodes)) {
-			r.Begin(node)
-		}
+	for _, node := range slices.Sorted(maps.Keys(begunNodes(observed))) {
+		r.Begin(node)
 	}
 	for _, place := range sortedPlaces(observed.cleaning.ended) {
 		ended := observed.cleaning.ended[place]
 		r.Clean(place.Node, ended.ExitCode, ended.Tries)
 	}
+}
+
+// begunNodes returns the nodes where work has begun, or may have.
+func begunNodes(observed *observation) map[string]bool {
+	nodes := mayHaveBegun(observed)
+	maps.Copy(nodes, observed.work.begun)
+	if observed.stopping {
+		maps.Copy(nodes, observed.work.mayBegin)
+	}
+	return nodes
 }
 
 func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
@@ -268,7 +257,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: fmt.Sprintf("the record has %d ConfigMaps, which is as many as there can be", record.MaxShards)}
 	}
 	if record.NamesNodes(shard.Text) {
-		shard.Text = ""
+		shard.Text = observed.record.State()
 	}
 	if err := r.confirm(ctx, goop); err != nil {
 		return err

@@ -78,22 +78,6 @@ func TestRecordIsInTheStatusBeforeWorkBegins(t *testing.T) {
 	f.Expect(f.goop().Status.RecordUIDs).To(Equal([]string{string(f.shards()[0].UID)}))
 }
 
-// A Goop that an earlier version of the operator started has no uids in its status. Its record is trusted.
-func TestRecordOfAnEarlierOperator(t *testing.T) {
-	t.Parallel()
-	f := newGoopTestEnv(t, "a", "b")
-	f.create(cleanup, workers(2))
-	f.ends(0, "", "a/0")
-	goop := f.goop()
-	goop.Status.RecordUIDs = nil
-	f.Expect(f.client.Status().Update(f.ctx, goop)).To(Succeed())
-	f.settle()
-	f.Expect(f.goop().Status.RecordUIDs).To(HaveLen(1))
-	f.Expect(f.places()).To(Equal([]string{"a/0", "b/0"}))
-	f.ends(0, "", "b/0")
-	f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-}
-
 // The record is lost, so which workers have finished is no longer known. The Goop has failed, and no work runs again. The
 // cleanup runs wherever there may have been work.
 func TestRecordIsLost(t *testing.T) {

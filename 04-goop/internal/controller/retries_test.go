@@ -71,13 +71,12 @@ func TestChangeByAdmissionIsPaced(t *testing.T) {
 		daemonSet := f.daemonSets()["job-0"]
 		metav1.SetMetaDataAnnotation(&daemonSet.ObjectMeta, "since", time.Now().String())
 		g.Expect(f.client.Update(f.ctx, daemonSet)).To(Succeed())
-		_, ours := roundOf(0, daemonSet)
-		g.Expect(ours).To(BeFalse())
+		g.Expect(roundOf(0, daemonSet).Everywhere).To(BeTrue())
 	}, watchTimeout).Should(Succeed())
 
 	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonApplyFailed)
 	f.Expect(conditionOf(f.goop().Status.Conditions, v1alpha1.ConditionRunning).Message).To(
-		Equal("an admission policy or webhook changes labels or affinity of DaemonSet job-0"))
+		Equal("an admission policy or webhook changes spec.template.spec.affinity of DaemonSet job-0"))
 	writes := func() int { return f.writes(t, user)["patch daemonsets/"] }
 	// The first retry is after 5 ms, and each further one after twice the time.
 	f.Consistently(writes, 4*time.Second, 100*time.Millisecond).Should(BeNumerically("<=", 16))
@@ -86,8 +85,7 @@ func TestChangeByAdmissionIsPaced(t *testing.T) {
 
 	end()
 	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
-	_, ours := roundOf(0, f.daemonSets()["job-0"])
-	f.Expect(ours).To(BeTrue())
+	f.Expect(f.nodesOf("job-0")).To(Equal([]string{f.node("a")}))
 }
 
 // A policy removes the finalizer. The Goop reports that, instead of waiting for an event that does not come.

@@ -3,14 +3,9 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
@@ -20,11 +15,16 @@ import (
 // missing ones are created, the last two only if work may begin. It returns after the first change. While the record
 // cannot be read, it is not known which workers have finished, so that nothing changes but for work that has to end.
 func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation, mayBegin bool) (bool, error) {
-	switch {
-	case observed.hostRejected:
-		return r.deleteRounds(ctx, observed)
-	case observed.unreadable != "" && !observed.stopping:
+	if observed.unreadable != "" && !observed.stopping {
 		return false, nil
+	}
+	changed, rejected := r.endOrphans(ctx, observed, observed.plan)
+	if changed || isObstacle(rejected) {
+		return changed, rejected
+	}
+	if observed.hostRejected {
+		changed, err := r.deleteRounds(ctx, observed)
+		return changed, errors.Join(rejected, err)
 	}
 	lose, gain, missing := changes(observed)
 	if len(lose) > 0 && beginsUnrecorded(observed) && !observed.stopping {
@@ -35,12 +35,13 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 		return r.recordWork(ctx, observed)
 	}
 	// A rejected change does not keep other work from ending.
-	changed, rejected := r.endRounds(ctx, observed, lose)
-	if changed || (rejected != nil && !isRejected(rejected)) || !mayBegin {
+	changed, err := r.endRounds(ctx, observed, lose)
+	rejected = errors.Join(rejected, err)
+	if changed || isObstacle(err) || !mayBegin {
 		return changed, rejected
 	}
-	changed, err := r.beginRounds(ctx, observed, gain, missing)
-	if changed || (err != nil && !isRejected(err)) {
+	changed, err = r.beginRounds(ctx, observed, gain, missing)
+	if changed || isObstacle(err) {
 		return changed, err
 	}
 	return false, errors.Join(rejected, err)
@@ -90,7 +91,7 @@ func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error), ski
 	var failed error
 	for _, round := range rounds {
 		changed, err := change(round)
-		if changed || (err != nil && !isRejected(err)) {
+		if changed || isObstacle(err) {
 			return changed, err
 		}
 		failed = errors.Join(failed, err)
@@ -101,97 +102,14 @@ func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error), ski
 	return false, failed
 }
 
+// isObstacle reports whether an error keeps other changes from being tried: any but a rejection.
+func isObstacle(err error) bool { return err != nil && !isRejected(err) }
+
 // isOfOneName reports whether an error concerns the name of a single round. Any other rejection would be the same for all
 // rounds, because they differ only in name and nodes.
 func isOfOneName(err error) bool {
 	found, others := without(err, v1alpha1.ReasonNameConflict)
 	return found && others == nil
-}
-
-// createDaemonSet creates the DaemonSet of a round or of the cleanup, and reports whether it did. While pods of a deleted
-// DaemonSet are terminating on these nodes it waits: otherwise two copies of a worker would run at the same time. The
-// deletion of a pod triggers a reconciliation.
-func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observation, round plan.Round, desired *appsv1.DaemonSet, ending map[string]bool) (bool, error) {
-	goop := observed.goop
-	if err := r.checkHostAccess(goop, round); err != nil {
-		return false, err
-	}
-	// A DaemonSet that the Goop no longer owns is a name conflict. It is not deleted.
-	found, err := findDependent(ctx, r.Client, r.Client, goop, &appsv1.DaemonSet{}, client.ObjectKeyFromObject(desired))
-	switch {
-	case err != nil:
-	case found:
-		// It has appeared in the cache since the observation.
-		err = fmt.Errorf("creating DaemonSet %s: %w", desired.Name, errStale)
-	case observed.nodes.anyReachable(ending):
-		return false, nil
-	default:
-		var created bool
-		if created, err = createDependent(ctx, r.Client, fieldOwner, desired); err == nil && !created {
-			err = errNamespaceTerminating
-		}
-	}
-	// After any other error the API server may have created it nevertheless.
-	if !isRejected(err) && !errors.Is(err, errNamespaceTerminating) {
-		r.pace.begins(observed.key())
-	}
-	return err == nil, err
-}
-
-// placeRound writes the nodes of a round into the affinity of its DaemonSet. If work has to end although the nodes where
-// it has begun could not be recorded, a label of the DaemonSet says so: see endedUnrecorded.
-func (r *GoopReconciler) placeRound(ctx context.Context, observed *observation, round plan.Round) (bool, error) {
-	labels := roundLabels(observed.goop, round.Number)
-	if observed.stopping && beginsUnrecorded(observed) {
-		labels[v1alpha1.LabelUnrecorded] = startLabel(observed.record)
-	}
-	return r.place(ctx, observed.goop, observed.rounds[round.Number], round, labels)
-}
-
-// place writes the nodes of a round into the affinity of a DaemonSet, and reports whether that changed anything. It also
-// restores the labels and the update strategy if another writer has changed them: with a rolling update, each change of
-// the affinity would run finished work again. Other fields are never changed.
-func (r *GoopReconciler) place(ctx context.Context, goop *v1alpha1.Goop, live *appsv1.DaemonSet, round plan.Round, labels map[string]string) (bool, error) {
-	if err := r.checkHostAccess(goop, round); err != nil {
-		return false, err
-	}
-	key, change := client.ObjectKeyFromObject(goop), fmt.Sprint(live.UID, live.ResourceVersion, round, labels)
-	if r.pace.isVoid(key, live.Name, change) {
-		return false, nil
-	}
-	stored, err := patchDependent(ctx, r.Client, fieldOwner, live, labels, map[string]any{
-		"updateStrategy": map[string]any{"type": appsv1.OnDeleteDaemonSetStrategyType, "rollingUpdate": nil},
-		"template": map[string]any{"spec": map[string]any{"affinity": map[string]any{
-			"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": nodeSelectorOf(round)},
-		}}},
-	})
-	if err != nil {
-		return false, err
-	}
-	if stored.ResourceVersion == live.ResourceVersion {
-		r.pace.voids(key, live.Name, change)
-		return false, nil
-	}
-	// A change that an admission policy makes on every write is not drift. It becomes an error only if the result differs
-	// each time.
-	state := func(daemonSet *appsv1.DaemonSet) string {
-		is, ours := roundOf(round.Number, daemonSet)
-		return fmt.Sprint(is, ours, k8slabels.SelectorFromSet(labels).Matches(k8slabels.Set(daemonSet.Labels)))
-	}
-	if after := state(stored); after == state(live) && after != fmt.Sprint(round, true, true) {
-		return false, changedByAdmission("labels or affinity", "DaemonSet "+live.Name)
-	}
-	return true, nil
-}
-
-// checkHostAccess returns an error if pods of this round would have host access that this operator does not permit. It is
-// called before anything that creates pods, so that neither an edited record nor a restart without the flag gives more
-// access.
-func (r *GoopReconciler) checkHostAccess(goop *v1alpha1.Goop, round plan.Round) error {
-	if r.allowHostAccess || !asksForHost(goop) || (!round.Everywhere && len(round.Nodes) == 0) {
-		return nil
-	}
-	return &rejectedError{reason: v1alpha1.ReasonHostAccessNotAllowed, message: hostAccessMessage}
 }
 
 // changes returns the rounds that differ from the plan: those that lose nodes, without the nodes that they gain; those
@@ -207,22 +125,18 @@ func changes(observed *observation) (lose, gain, missing []plan.Round) {
 			missing = append(missing, round)
 		// A user has deleted it. It is created again when it no longer exists.
 		case isBeingDeleted(daemonSet):
-		case observed.edited[round.Number] || !gains(is, round):
+		case !gains(is, round):
 			lose = append(lose, common(is, round))
 		case !same(is, round):
 			gain = append(gain, round)
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
-		if none := (plan.Round{Number: number}); !planned[number] && !isBeingDeleted(observed.rounds[number]) && (observed.edited[number] || !same(observed.placed[number], none)) {
+		if none := (plan.Round{Number: number}); !planned[number] && !isBeingDeleted(observed.rounds[number]) && !same(observed.placed[number], none) {
 			lose = append(lose, none)
 		}
 	}
 	return lose, gain, missing
-}
-
-func same(a, b plan.Round) bool {
-	return a.Everywhere == b.Everywhere && slices.Equal(a.Nodes, b.Nodes)
 }
 
 // gains reports whether a round keeps all the nodes that it had.
@@ -302,10 +216,13 @@ func (r *GoopReconciler) deleteAfterTTL(ctx context.Context, observed *observati
 	return false, nil
 }
 
-// deleteRounds ends the work by deleting its DaemonSets. An error with one of them does not keep the others. It has the
-// same retries as endRounds.
+// deleteRounds ends the work by deleting its DaemonSets, except those that have to adopt orphaned workers first. An error with
+// one of them does not keep the others. It has the same retries as endRounds.
 func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation) (changed bool, err error) {
-	left := slices.DeleteFunc(slices.Sorted(maps.Keys(observed.rounds)), func(number int) bool { return isBeingDeleted(observed.rounds[number]) })
+	orphaned := orphanedRounds(observed)
+	left := slices.DeleteFunc(slices.Sorted(maps.Keys(observed.rounds)), func(number int) bool {
+		return isBeingDeleted(observed.rounds[number]) || orphaned[number]
+	})
 	if len(left) == 0 {
 		return false, nil
 	}

@@ -50,7 +50,7 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 		}
 		observed.shards[number] = shard
 	}
-	addUnknownShards(observed)
+	findForged(observed)
 	if readRecord(observed); !lacksEntries(observed) {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 		}
 	}
 	if readRecord(observed); lacksEntries(observed) {
-		observed.unreadable = "it lacks the start of the work, or results that the status counts"
+		observed.unreadable = "it lacks results that the status counts"
 	}
 	return nil
 }
@@ -87,31 +87,18 @@ func readRecord(observed *observation) {
 // lacksEntries reports whether a record that can be read has less than the status, which is computed from it: a user has
 // removed entries.
 func lacksEntries(observed *observation) bool {
-	status, first := &observed.goop.Status, observed.shards[0]
-	if first == nil || isDamaged(observed) || len(observed.shards) < len(observed.uids) {
+	status := &observed.goop.Status
+	if len(observed.shards) == 0 || isDamaged(observed) || len(observed.shards) < len(observed.uids) {
 		return false
 	}
-	return observed.record.Succeeded+observed.record.Failed < status.Succeeded+status.Failed ||
-		(status.StartTime != nil && first.Data[record.Key] == "")
+	return observed.record.Succeeded+observed.record.Failed < status.Succeeded+status.Failed
 }
 
-// addUnknownShards adds shards whose uids are not in the status, if an earlier version of the operator created them. In
-// that case the status has a start time but no uids, and only an operator can write the status. Any other shard that
-// contains node names is forged.
-func addUnknownShards(observed *observation) {
-	earlier := len(observed.uids) == 0 && observed.goop.Status.StartTime != nil
-	for number := len(observed.uids); number < record.MaxShards; number++ {
-		shard := observed.found[number]
-		switch {
-		case shard == nil || !metav1.IsControlledBy(shard, observed.goop):
-			return
-		case !earlier:
-			if record.NamesNodes(shard.Data[record.Key]) {
-				observed.forged = number
-			}
-			return
-		}
-		observed.shards[number], observed.uids = shard, append(observed.uids, string(shard.UID))
+// findForged looks for a shard that lists nodes although its uid is not in the status: it is forged.
+func findForged(observed *observation) {
+	next := observed.found[len(observed.uids)]
+	if next != nil && metav1.IsControlledBy(next, observed.goop) && record.NamesNodes(next.Data[record.Key]) {
+		observed.forged = len(observed.uids)
 	}
 }
 
@@ -147,12 +134,11 @@ func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName
 	return found, nil
 }
 
-// texts returns the texts of the shards. A shard without a text is left out: it is not the same as a shard with an empty
-// text, and nothing may be added to it.
+// texts returns the texts of the shards. A shard without a text is left out: a user has removed it, and nothing may be added.
 func texts(observed *observation) map[int]string {
 	texts := make(map[int]string, len(observed.shards))
 	for number, shard := range observed.shards {
-		if text, found := shard.Data[record.Key]; found {
+		if text := shard.Data[record.Key]; text != "" {
 			texts[number] = text
 		}
 	}

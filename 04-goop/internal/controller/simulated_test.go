@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -88,6 +89,10 @@ func (f *goopTestEnv) simulateDaemonSets() bool {
 		daemonSet := ownerAmong(daemonSets, pod)
 		at := slices.IndexFunc(nodes, func(node corev1.Node) bool { return node.Name == pod.Spec.NodeName })
 		switch {
+		case metav1.GetControllerOf(pod) == nil:
+			if adopter := f.adopt(daemonSets, pod); adopter != nil {
+				has[adopter.Name+" "+pod.Spec.NodeName], changed = true, true
+			}
 		case daemonSet == nil, at < 0, pod.DeletionTimestamp != nil, !matches(daemonSet, &nodes[at]):
 			f.removePod(pod)
 			changed = true
@@ -105,6 +110,20 @@ func (f *goopTestEnv) simulateDaemonSets() bool {
 		}
 	}
 	return f.observeDaemonSets(daemonSets) || changed
+}
+
+// adopt simulates the DaemonSet controller, which adopts pods without an owner.
+func (f *goopTestEnv) adopt(daemonSets map[string]*appsv1.DaemonSet, pod *corev1.Pod) *appsv1.DaemonSet {
+	for _, daemonSet := range daemonSets {
+		selector, err := metav1.LabelSelectorAsSelector(daemonSet.Spec.Selector)
+		f.Expect(err).NotTo(HaveOccurred())
+		if selector.Matches(labels.Set(pod.Labels)) && pod.DeletionTimestamp == nil && daemonSet.DeletionTimestamp == nil {
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(daemonSet, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}
+			f.Expect(f.client.Update(f.ctx, pod)).To(Succeed())
+			return daemonSet
+		}
+	}
+	return nil
 }
 
 func ownerAmong(daemonSets map[string]*appsv1.DaemonSet, pod *corev1.Pod) *appsv1.DaemonSet {

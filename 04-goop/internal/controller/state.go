@@ -22,11 +22,9 @@ type observation struct {
 	// complete is set if everything could be read.
 	complete bool
 
-	// rounds are the DaemonSets of the work by round number, placed are their nodes according to their affinity, and edited
-	// marks those whose affinity or labels differ from what the operator writes.
+	// rounds are the DaemonSets of the work by round number, and placed are their nodes according to their affinity.
 	rounds map[int]*appsv1.DaemonSet
 	placed map[int]plan.Round
-	edited map[int]bool
 	// cleanup is the DaemonSet of the cleanup, nil if there is none. cleanupRound has its nodes.
 	cleanup      *appsv1.DaemonSet
 	cleanupRound plan.Round
@@ -78,7 +76,7 @@ type observation struct {
 func newObservation(goop *v1alpha1.Goop, now time.Time) *observation {
 	return &observation{
 		now: now, goop: goop, forged: -1, record: record.Salvage(nil, 0),
-		rounds: map[int]*appsv1.DaemonSet{}, placed: map[int]plan.Round{}, edited: map[int]bool{},
+		rounds: map[int]*appsv1.DaemonSet{}, placed: map[int]plan.Round{},
 		shards: map[int]*corev1.ConfigMap{},
 	}
 }
@@ -127,8 +125,9 @@ func mayHaveBegun(observed *observation) map[string]bool {
 	gone, going := lostRounds(observed)
 	gone = gone || endedUnrecorded(observed)
 	switch {
-	case observed.cleanup != nil && damaged:
-		// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended.
+	// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended. Unless the record cannot be
+	// written, it states before the cleanup that the work has ended.
+	case observed.cleanup != nil && (damaged || !observed.record.Started.IsZero()) && !observed.cleanupRound.Everywhere:
 		add(observed.cleanupRound.Nodes)
 	case observed.cleanup == nil && (damaged || gone || going):
 		add(nodesWithTraces(observed))

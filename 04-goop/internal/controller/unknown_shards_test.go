@@ -63,19 +63,3 @@ func TestManyForgedShards(t *testing.T) {
 	f.ends(0, "", "a/cleanup")
 	f.Expect(f.gone()).To(BeTrue())
 }
-
-// The record of an earlier version of the operator is trusted as far as a status has room for it.
-func TestManyForgedShardsBesideTheRecordOfAnEarlierOperator(t *testing.T) {
-	t.Parallel()
-	f := newGoopTestEnv(t, "a")
-	f.create()
-	for number := 1; number <= record.MaxShards; number++ {
-		f.forge(number, "")
-	}
-	goop := f.goop()
-	goop.Status.RecordUIDs = nil
-	f.Expect(f.client.Status().Update(f.ctx, goop)).To(Succeed())
-	f.settle()
-	f.ends(0, "", "a/0")
-	f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-}

@@ -61,7 +61,7 @@ func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		For(&v1alpha1.Goop{}, builder.WithPredicates(moreThanMessages(conditionsOfGoop))).
 		// Of the status of a DaemonSet only observedGeneration is needed, because the pods are watched.
 		Owns(&appsv1.DaemonSet{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, ownersChanged, observedGenerationChanged))).
+			predicate.GenerationChangedPredicate{}, ownersChanged, observedGenerationChanged))).
 		Owns(&corev1.ConfigMap{}).
 		Watches(&appsv1.DaemonSet{}, nameReleased).
 		Watches(&corev1.ConfigMap{}, nameReleased).

@@ -30,8 +30,12 @@ type Input struct {
 	// Placed is where the DaemonSets have workers according to their affinity, finished or not. It is ignored without a
 	// JobCount.
 	Placed map[Place]bool
-	// Finished are the recorded workers, including those on nodes that no longer exist. They are never placed again.
+	// Finished are the workers that have finished, including those on nodes that no longer exist. They are never placed
+	// again.
 	Finished map[Place]bool
+	// Unrecorded is how many of Finished are not recorded. A crash may lose their results, so nothing else is removed because
+	// of them.
+	Unrecorded int
 	// Kept are those of Finished whose pods still exist and stay, because they have the workers' logs.
 	Kept map[Place]bool
 	// Unhealthy are the nodes on which work may not begin for now. Work is placed there only if there is no room elsewhere.
@@ -74,7 +78,7 @@ func (e *TooManyRoundsError) Error() string {
 // accepted moves if healthy nodes have room. Work without a place, or whose node is no longer eligible, is placed on the
 // node with the fewest workers, finished ones included: on the first such node by name, healthy nodes first, in its
 // lowest free round. If more work is placed than is left to do, the surplus is removed in the reverse order. That happens
-// if a node returns after its work was placed again, or if such work turns out to have finished.
+// if a node returns after its work was placed again, or if such work turns out to have finished and is recorded.
 //
 // The error is ErrNoEligibleNodes or a *TooManyRoundsError. The rounds are valid in both cases: nothing new is placed,
 // and placed work stays.
@@ -85,7 +89,7 @@ func For(in Input) ([]Round, error) {
 	nodes := occupancies(in)
 	var err error
 	if !in.Stopping {
-		err = settle(nodes, int(*in.JobCount)-count(in.Finished), int(*in.JobCount))
+		err = settle(nodes, int(*in.JobCount)-count(in.Finished), in)
 	}
 	return rounds(nodes), err
 }
@@ -112,7 +116,7 @@ func everywhere(in Input) ([]Round, error) {
 }
 
 // settle places the remaining work on the eligible nodes.
-func settle(nodes []*occupancy, left, jobCount int) error {
+func settle(nodes []*occupancy, left int, in Input) error {
 	var healthy, unhealthy []*occupancy
 	for _, node := range nodes {
 		switch {
@@ -130,13 +134,13 @@ func settle(nodes []*occupancy, left, jobCount int) error {
 	case left > 0 && eligible == 0:
 		return ErrNoEligibleNodes
 	case left > free(healthy)+free(unhealthy):
-		return &TooManyRoundsError{JobCount: jobCount, Nodes: eligible, Excess: left - free(healthy) - free(unhealthy)}
+		return &TooManyRoundsError{JobCount: int(*in.JobCount), Nodes: eligible, Excess: left - free(healthy) - free(unhealthy)}
 	case left > 0:
 		first := min(left, free(healthy))
 		add(healthy, first)
 		add(unhealthy, left-first)
-	case left < 0:
-		remove(nodes, -left)
+	case left+in.Unrecorded < 0:
+		remove(nodes, -left-in.Unrecorded)
 	}
 	return nil
 }

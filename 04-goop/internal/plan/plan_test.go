@@ -95,6 +95,10 @@ func TestForWithJobCount(t *testing.T) {
 			Input{Eligible: []string{"a", "b"}, Placed: all(on("a", 0), on("b", 0, 1)), Finished: all(on("c", 0), on("b", 0)), Kept: on("b", 0)},
 			3, []Round{{Nodes: []string{"a", "b"}}}, nil,
 		},
+		"work that was placed anew had been finished, and is not recorded": {
+			Input{Eligible: []string{"a", "b"}, Placed: all(on("a", 0), on("b", 0, 1)), Finished: all(on("c", 0), on("b", 0)), Kept: on("b", 0), Unrecorded: 1},
+			3, []Round{{Nodes: []string{"a", "b"}}, {Number: 1, Nodes: []string{"b"}}}, nil,
+		},
 		"finished: with a pod it stays, without one it goes": {
 			Input{Eligible: abc, Placed: all(on("a", 0), on("b", 0), on("c", 0)), Finished: all(on("a", 0), on("b", 0)), Kept: on("a", 0)},
 			3, []Round{{Nodes: []string{"a", "c"}}}, nil,

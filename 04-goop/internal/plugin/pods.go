@@ -50,13 +50,9 @@ func reduced(object any) (any, error) {
 	return kept, nil
 }
 
-// belongsTo reports whether a pod belongs to this Goop, and not to an earlier one of the same name. An older version of
-// the operator wrote no uid: then the age of the pod decides.
+// belongsTo reports whether a pod belongs to this Goop, and not to an earlier one of the same name.
 func belongsTo(pod *corev1.Pod, goop *v1alpha1.Goop) bool {
-	if uid := pod.Labels[v1alpha1.LabelGoopUID]; uid != "" {
-		return uid == string(goop.UID)
-	}
-	return !pod.CreationTimestamp.Before(&goop.CreationTimestamp)
+	return pod.Labels[v1alpha1.LabelGoopUID] == string(goop.UID)
 }
 
 // factsOf reads a pod. ok is false while the pod has no node.

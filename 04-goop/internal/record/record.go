@@ -84,7 +84,7 @@ type Finish struct {
 func (r *Record) Start(at time.Time) {
 	at = at.UTC().Truncate(time.Second)
 	if !r.Started.Equal(at) {
-		r.append(startLetter + " " + at.Format(time.RFC3339))
+		r.append(state(at))
 		r.Started = at
 	}
 }
@@ -92,9 +92,19 @@ func (r *Record) Start(at time.Time) {
 // Suspend records that the work is suspended or has ended. It clears the start time.
 func (r *Record) Suspend() {
 	if !r.Started.IsZero() {
-		r.append(startLetter + " " + notStarted)
+		r.append(state(time.Time{}))
 		r.Started = time.Time{}
 	}
+}
+
+// State is a text for a new shard: it repeats whether the work is started. So a shard without a text has lost it.
+func (r *Record) State() string { return state(r.Started) + "\n" }
+
+func state(started time.Time) string {
+	if started.IsZero() {
+		return startLetter + " " + notStarted
+	}
+	return startLetter + " " + started.Format(time.RFC3339)
 }
 
 // Begin records that work has begun on a node. It does nothing if that is already recorded.

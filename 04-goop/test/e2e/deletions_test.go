@@ -48,7 +48,8 @@ var _ = Describe("Deleting", func() {
 		oneEnded.deletes(theWork, foreground, "runs unfinished work again, and no other", (*deleted).runsUnfinishedWorkAgain),
 		oneEnded.deletes(theWork, orphan, "has the same workers go on", (*deleted).sameWorkersGoOn),
 
-		mustClean.deletes(theWorkAndTheGoop, orphan, "has the cleanup wait until a user deletes the workers", (*deleted).waitsForOrphans),
+		runs.deletes(theWorkAndTheGoop, orphan, "ends its workers, and leaves nothing", (*deleted).leavesNothing),
+		mustClean.deletes(theWorkAndTheGoop, orphan, "ends its workers, cleans up every node once, and leaves nothing", (*deleted).isCleanedUp),
 
 		oneEnded.deletes(theRecord, background, "fails it, and no work runs again", (*deleted).failsWithoutItsRecord),
 		oneEnded.deletes(theRecord, foreground, "fails it, and no work runs again", (*deleted).failsWithoutItsRecord),
@@ -253,19 +254,6 @@ func (d *deleted) sameWorkersGoOn() {
 	d.letEnd(d.goop)
 	d.complete(d.goop, d.nodes)
 	d.expectOnce(d.history, d.goop)
-}
-
-// waitsForOrphans: the garbage collector no longer knows whose the workers are, and the operator may not delete pods. The
-// other orphan is the ControllerRevision of the DaemonSet.
-func (d *deleted) waitsForOrphans() {
-	GinkgoHelper()
-	d.has(d.goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonCleaningUp)
-	Consistently(d.ctx, d.uids).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(ConsistOf(d.before()))
-	for i := range d.old {
-		d.delete(&d.old[i])
-	}
-	d.isCleanedUpOnce()
-	d.leaves(HavePrefix("*v1.ControllerRevision "))
 }
 
 func (d *deleted) failsWithoutItsRecord() {
