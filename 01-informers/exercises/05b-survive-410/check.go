@@ -31,33 +31,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 	if !ok {
 		return
 	}
-	t.Behaviour("what was deleted in the gap is reported", func(b *check.B) {
-		r := begun(b, work.Entry)
-		r.Wire.Gap(true, func() { r.Delete("b") })
-		r.Expect("DELETED b")
-	})
+	deletions(t, work.Entry)
 	t.Behaviour("what did not change in the gap is not reported", func(b *check.B) {
 		r := begun(b, work.Entry)
 		r.Wire.Gap(true, func() {})
-		r.Watching()
-		r.ExpectNothingElse()
-	})
-	t.Behaviour("a deletion that the watch reported is not reported again after a 410", func(b *check.B) {
-		r := begun(b, work.Entry)
-		r.Delete("b")
-		r.Expect("DELETED b")
-		r.Wire.Gap(true, func() { r.Set("a", "3") })
-		r.Expect("MODIFIED a=3")
-		r.Watching()
-		r.ExpectNothingElse()
-	})
-	t.Behaviour("a deletion that a new list showed is not reported again after the next 410", func(b *check.B) {
-		r := begun(b, work.Entry)
-		r.Wire.Gap(true, func() { r.Delete("b") })
-		r.Expect("DELETED b")
-		r.Watching()
-		r.Wire.Gap(true, func() { r.Set("a", "3") })
-		r.Expect("MODIFIED a=3")
 		r.Watching()
 		r.ExpectNothingElse()
 	})
@@ -87,6 +64,52 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.Wire.Fail(1, kube.Lists)
 		r.Wire.Gap(true, func() { r.Set("a", "3") })
 		r.Expect("MODIFIED a=3")
+	})
+}
+
+// deletions checks deletions in a gap, and before one.
+func deletions(t *check.T, entry Entry) {
+	t.Behaviour("a deletion that the watch reported is not reported again after a 410", func(b *check.B) {
+		r := begun(b, entry)
+		r.Delete("b")
+		r.Expect("DELETED b")
+		r.Wire.Gap(true, func() { r.Set("a", "3") })
+		r.Expect("MODIFIED a=3")
+		r.Watching()
+		r.ExpectNothingElse()
+	})
+	ok := t.Behaviour("what was deleted in the gap is reported", func(b *check.B) {
+		r := begun(b, entry)
+		r.Wire.Gap(true, func() { r.Delete("b") })
+		r.Expect("DELETED b")
+	})
+	if !ok {
+		return
+	}
+	t.Behaviour("what the watch had added, and was deleted in the gap, is reported, too", func(b *check.B) {
+		r := begun(b, entry)
+		r.Create("d")
+		r.Expect("ADDED d=1")
+		r.Wire.Gap(true, func() { r.Delete("d") })
+		r.Expect("DELETED d")
+	})
+	t.Behaviour("a deletion that a new list showed is reported with the last object that was seen", func(b *check.B) {
+		r := begun(b, entry)
+		r.Wire.Gap(true, func() { r.Delete("a") })
+		r.Expect("DELETED a")
+		if value := r.Last("a").Data["value"]; value != "2" {
+			b.Fatalf("DELETED came with an object whose data.value is %q, and in the object that was seen last it was 2", value)
+		}
+	})
+	t.Behaviour("a deletion that a new list showed is not reported again after the next 410", func(b *check.B) {
+		r := begun(b, entry)
+		r.Wire.Gap(true, func() { r.Delete("b") })
+		r.Expect("DELETED b")
+		r.Watching()
+		r.Wire.Gap(true, func() { r.Set("a", "3") })
+		r.Expect("MODIFIED a=3")
+		r.Watching()
+		r.ExpectNothingElse()
 	})
 }
 

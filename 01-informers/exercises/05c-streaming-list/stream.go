@@ -32,10 +32,7 @@ func beginSimulated(b *check.B, entry Entry) (*run, *stream) {
 		if !kube.Lists(request) || !kube.Watches(request) {
 			return nil, nil
 		}
-		return &http.Response{
-			Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Header: http.Header{"Content-Type": {"application/json"}}, Body: reader, Request: sent,
-		}, nil
+		return kube.Response(sent, reader), nil
 	})
 	b.Cleanup(s.end)
 	begin()

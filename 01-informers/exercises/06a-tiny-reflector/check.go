@@ -3,6 +3,7 @@ package reflector
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ const (
 
 // Check compares the store with what happened, and the pauses with the requests that failed.
 func Check(t *check.T, work check.Work[Entry]) {
+	if os.Getenv(variable) != "" {
+		printPauses(work.Entry)
+	}
 	ok := t.Behaviour("what is there comes into the store", func(b *check.B) {
 		r := start(b, work.Entry, 0)
 		r.has("a=1 b=1")
@@ -59,9 +63,14 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.has("a=1 b=1")
 	})
 	pauses(t, work.Entry)
-	t.Behaviour("after a 410 the store becomes what the new list has", func(b *check.B) {
+	t.Behaviour("after a 410 in the stream the store becomes what the new list has", func(b *check.B) {
 		r := begun(b, work.Entry)
 		r.Wire.Gap(true, func() { r.Delete("b"); r.Create("c") })
+		r.has("a=2 c=1")
+	})
+	t.Behaviour("after a 410 as the status of the response, too", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Wire.Gap(false, func() { r.Delete("b"); r.Create("c") })
 		r.has("a=2 c=1")
 	})
 	t.Behaviour("until the new list has come, the store has what it had", func(b *check.B) {
@@ -100,6 +109,10 @@ func pauses(t *check.T, entry Entry) {
 		r := begun(b, entry)
 		if !slices.ContainsFunc(r.away(failures), func(pause time.Duration) bool { return pause%time.Second != 0 }) {
 			b.Fatalf("all pauses are whole seconds: nothing in them is random")
+		}
+		// One that makes no pause at all is another behaviour's to find.
+		if first := pausesOfAProgram(b); first != "" && first == pausesOfAProgram(b) {
+			b.Fatalf("a program that is started twice makes the same %d pauses: what is random in them is the same in all programs", failures)
 		}
 	})
 	t.Behaviour("after a request that succeeds, the pauses begin anew", func(b *check.B) {

@@ -3,7 +3,6 @@ package nameconflict
 
 import (
 	"context"
-	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -64,25 +63,59 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c := start(b, work.Entry)
 		c.createOther("one")
 		c.try()
-		c.deleteOther("one")
+		c.delete("one")
 		c.reconcile()
 		c.expectOwn("one")
 		c.expectReady(v1alpha1.ReasonRollingOut)
 	})
+	checkBetween(t, work.Entry)
+	checkRename(t, work.Entry)
+	checkEarlier(t, work.Entry)
+}
+
+// checkBetween has another user write between the read and the write of Reconcile.
+func checkBetween(t *check.T, entry Entry) {
 	t.Behaviour("a Deployment that is created between read and write is not adopted", func(b *check.B) {
-		c := start(b, work.Entry)
-		created := false
-		c.wire.Before(func(r kube.Request, _ *http.Request) (*http.Response, error) {
-			if r.Resource == "deployments" && kube.Writes(r) && !created {
-				created = true
-				c.createOther("one")
-			}
-			return nil, nil
-		})
+		c := start(b, entry)
+		c.before(kube.Writes, func() { c.createOther("one") })
 		c.try()
 		c.expectOther("one")
 	})
-	checkRename(t, work.Entry)
+	t.Behaviour("a Deployment that takes the place of the Foo's own between read and write is not adopted", func(b *check.B) {
+		c := start(b, entry)
+		c.reconcile()
+		c.edit("one")
+		c.before(kube.Writes, func() { c.replace("one") })
+		c.try()
+		c.expectOther("one")
+	})
+	t.Behaviour("a Deployment that takes the place of the one of the earlier name is not deleted", func(b *check.B) {
+		c := start(b, entry)
+		c.reconcile()
+		c.rename("two")
+		c.before(deletes, func() { c.replace("one") })
+		c.try()
+		c.expectOther("one")
+	})
+}
+
+// checkEarlier has Deployments of a Foo that was deleted, and that the garbage collector has not deleted yet.
+func checkEarlier(t *check.T, entry Entry) {
+	t.Behaviour("a Deployment of the name that an earlier Foo of the same name controls is a conflict, too", func(b *check.B) {
+		c := start(b, entry)
+		c.createOther("one", earlierFoo())
+		c.try()
+		c.expectOther("one")
+		c.expectReady(v1alpha1.ReasonNameConflict)
+	})
+	t.Behaviour("a Deployment of another name that an earlier Foo of the same name controls is not deleted", func(b *check.B) {
+		c := start(b, entry)
+		c.createOther("another", earlierFoo())
+		c.reconcile()
+		c.rename("two")
+		c.reconcile()
+		c.expectOther("another")
+	})
 }
 
 func checkRename(t *check.T, entry Entry) {
@@ -92,12 +125,7 @@ func checkRename(t *check.T, entry Entry) {
 		c.expectOwn("one")
 		c.rename("two")
 		early := false
-		c.wire.Before(func(r kube.Request, _ *http.Request) (*http.Response, error) {
-			if r.Resource == "deployments" && (r.Verb == "delete" || r.Verb == "deletecollection") {
-				early = early || c.get("two") == nil
-			}
-			return nil, nil
-		})
+		c.before(deletes, func() { early = c.get("two") == nil })
 		c.reconcile()
 		c.expectOwn("two")
 		switch {

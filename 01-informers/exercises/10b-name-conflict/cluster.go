@@ -1,7 +1,9 @@
 package nameconflict
 
 import (
+	"net/http"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -60,13 +62,35 @@ func (c *cluster) event(reason, message string) {
 	c.events = append(c.events, reason)
 }
 
-// createOther creates a Deployment that no Foo controls. It has the labels of one that the Foo controls, so that an apply by force
-// would not fail.
-func (c *cluster) createOther(name string) {
+// before lets something happen just before the next write of a Deployment that is of a kind.
+func (c *cluster) before(kind func(kube.Request) bool, happens func()) {
+	var once sync.Once
+	c.wire.Before(func(r kube.Request, _ *http.Request) (*http.Response, error) {
+		if r.Resource == "deployments" && kube.Writes(r) && kind(r) {
+			once.Do(happens)
+		}
+		return nil, nil
+	})
+}
+
+func deletes(r kube.Request) bool { return r.Verb == "delete" || r.Verb == "deletecollection" }
+
+// earlierFoo is the owner reference of a Foo of the same name that was there before.
+func earlierFoo() metav1.OwnerReference {
+	earlier := &metav1.ObjectMeta{Name: fooName, UID: "11111111-2222-3333-4444-555555555555"}
+	return *metav1.NewControllerRef(earlier, v1alpha1.SchemeGroupVersion.WithKind("Foo"))
+}
+
+// createOther creates a Deployment that the Foo does not control. It has the labels of one that the Foo controls, so that an apply by
+// force would not fail.
+func (c *cluster) createOther(name string, owners ...metav1.OwnerReference) {
 	c.b.Event("another user creates Deployment %s", name)
+	for _, owner := range owners {
+		c.b.Event("  it is controlled by Foo %s with the uid %s", owner.Name, owner.UID)
+	}
 	labels := map[string]string{"app.kubernetes.io/name": "foo", "app.kubernetes.io/instance": fooName}
 	created, err := c.deployments.Create(c.b.Context(), &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, OwnerReferences: owners},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -81,8 +105,23 @@ func (c *cluster) createOther(name string) {
 	c.others[name] = created.ResourceVersion
 }
 
-func (c *cluster) deleteOther(name string) {
-	c.b.Event("the other user deletes Deployment %s", name)
+// replace deletes a Deployment, and creates one of another user's in its place.
+func (c *cluster) replace(name string) {
+	c.delete(name)
+	c.createOther(name)
+}
+
+// edit changes a Deployment of the Foo, so that there is something to set back.
+func (c *cluster) edit(name string) {
+	c.b.Event("another user sets the replicas of Deployment %s to 7", name)
+	_, err := c.deployments.Patch(c.b.Context(), name, types.MergePatchType, []byte(`{"spec":{"replicas":7}}`), metav1.PatchOptions{})
+	if err != nil {
+		c.b.Fatalf("changing a Deployment: %v", err)
+	}
+}
+
+func (c *cluster) delete(name string) {
+	c.b.Event("another user deletes Deployment %s", name)
 	if err := c.deployments.Delete(c.b.Context(), name, metav1.DeleteOptions{}); err != nil {
 		c.b.Fatalf("deleting a Deployment: %v", err)
 	}
@@ -110,12 +149,15 @@ func (c *cluster) get(name string) *appsv1.Deployment {
 	return live
 }
 
-// expectOther asserts that a Deployment of another user is as that user has left it.
+// expectOther asserts that a Deployment of another user is as that user has left it. If there is none, Reconcile has not sent the
+// request that it was to come before.
 func (c *cluster) expectOther(name string) {
+	created := c.others[name]
 	switch live := c.get(name); {
+	case created == "":
 	case live == nil:
 		c.b.Fatalf("Deployment %s of another user was deleted", name)
-	case live.ResourceVersion != c.others[name]:
+	case live.ResourceVersion != created:
 		c.b.Fatalf("Deployment %s of another user was changed", name)
 	}
 }
@@ -139,7 +181,7 @@ func (c *cluster) expectReady(reason string) {
 	ready := apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil:
-		c.b.Fatalf("there is no condition Ready")
+		c.b.Fatalf("there is no condition Ready, which should be False with %s", reason)
 	case ready.Status != metav1.ConditionFalse || ready.Reason != reason:
 		c.b.Fatalf("Ready is %s with the reason %s, and should be False with %s", ready.Status, ready.Reason, reason)
 	}

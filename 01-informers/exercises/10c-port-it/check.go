@@ -49,8 +49,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c := start(b, work.Entry)
 		other := c.createOther("one")
 		c.createFoo(fooName, "one")
-		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-		c.expectUnchanged(other)
+		c.expectConflict(other)
 	})
 	t.Behaviour("it creates the Foo's Deployment when the other one of its name is deleted", func(b *check.B) {
 		c := start(b, work.Entry)
@@ -71,6 +70,46 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.expectOwn(fooName, "two")
 		c.expectGone(old)
 		c.expectUnchanged(another)
+	})
+	others(t, work.Entry)
+	t.Behaviour("it does not poll", func(b *check.B) { noPolling(start(b, work.Entry)) })
+}
+
+// noPolling checks it while the Deployment is being rolled out, and while the name is taken.
+func noPolling(c *cluster) {
+	c.createFoo(fooName, "one")
+	c.expectOwn(fooName, "one")
+	c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	c.expectNoPolling("the Deployment is being rolled out")
+	c.createOther("two")
+	c.rename("two")
+	c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	c.expectNoPolling("the name is taken")
+}
+
+// others has Deployments that look like the Foo's.
+func others(t *check.T, entry Entry) {
+	t.Behaviour("it leaves a Deployment of the name unchanged that an earlier Foo of the same name controls", func(b *check.B) {
+		c := start(b, entry)
+		other := c.createOther("one", earlierFoo())
+		c.createFoo(fooName, "one")
+		c.expectConflict(other)
+	})
+	t.Behaviour("it does not delete a Deployment of another name that an earlier Foo of the same name controls", func(b *check.B) {
+		c := start(b, entry)
+		other := c.createOther("another", earlierFoo())
+		c.createFoo(fooName, "one")
+		c.expectOwn(fooName, "one")
+		c.expectCaughtUp()
+		c.expectUnchanged(other)
+	})
+	t.Behaviour("it leaves a Deployment unchanged that takes the place of the Foo's own, which was deleted", func(b *check.B) {
+		c := start(b, entry)
+		c.createFoo(fooName, "one")
+		own := c.expectOwn(fooName, "one")
+		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+		c.expectCaughtUp()
+		c.expectConflict(c.replace(own))
 	})
 }
 

@@ -2,6 +2,8 @@ package portit
 
 import (
 	"fmt"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,7 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/foo"
@@ -28,8 +33,24 @@ const fooName = "a"
 // cluster is a namespace in which a manager runs.
 type cluster struct {
 	b         *check.B
+	wire      *kube.Wire
 	client    client.Client
 	namespace string
+	// controllers are the reader's.
+	controllers []controller.Controller
+}
+
+// manager is one that notes which controllers are added to it.
+type manager struct {
+	ctrl.Manager
+	cluster *cluster
+}
+
+func (m *manager) Add(runnable ctrlmanager.Runnable) error {
+	if one, ok := runnable.(controller.Controller); ok {
+		m.cluster.controllers = append(m.cluster.controllers, one)
+	}
+	return m.Manager.Add(runnable)
 }
 
 func start(b *check.B, entry Entry) *cluster {
@@ -44,9 +65,9 @@ func start(b *check.B, entry Entry) *cluster {
 	if err != nil {
 		b.Fatalf("making a client: %v", err)
 	}
-	c := &cluster{b: b, client: own, namespace: kube.Namespace(b)}
+	c := &cluster{b: b, wire: kube.NewWire(b), client: own, namespace: kube.Namespace(b)}
 	ctrl.SetLogger(logr.Discard())
-	mgr, err := ctrl.NewManager(kube.NewWire(b).Config(), ctrl.Options{
+	mgr, err := ctrl.NewManager(c.wire.Config(), ctrl.Options{
 		Scheme:  scheme,
 		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{c.namespace: {}}},
 		Metrics: server.Options{BindAddress: "0"},
@@ -58,7 +79,7 @@ func start(b *check.B, entry Entry) *cluster {
 	if err != nil {
 		b.Fatalf("making a manager: %v", err)
 	}
-	if err := entry(b.Context(), mgr); err != nil {
+	if err := entry(b.Context(), &manager{mgr, c}); err != nil {
 		b.Fatalf("Setup returned an error: %v", err)
 	}
 	stopped := b.Go(func() {
@@ -108,12 +129,21 @@ func (c *cluster) rename(name string) {
 	c.must("changing the Foo", c.client.Patch(c.b.Context(), f, patch))
 }
 
-// createOther creates a Deployment that no Foo controls.
-func (c *cluster) createOther(name string) *appsv1.Deployment {
+// earlierFoo is the owner reference of a Foo of the same name that was there before.
+func earlierFoo() metav1.OwnerReference {
+	earlier := &metav1.ObjectMeta{Name: fooName, UID: "11111111-2222-3333-4444-555555555555"}
+	return *metav1.NewControllerRef(earlier, v1alpha1.SchemeGroupVersion.WithKind("Foo"))
+}
+
+// createOther creates a Deployment that the Foo does not control.
+func (c *cluster) createOther(name string, owners ...metav1.OwnerReference) *appsv1.Deployment {
 	c.b.Event("another user creates Deployment %s", name)
+	for _, owner := range owners {
+		c.b.Event("  it is controlled by Foo %s with the uid %s", owner.Name, owner.UID)
+	}
 	labels := map[string]string{"app.kubernetes.io/name": "foo", "app.kubernetes.io/instance": fooName}
 	other := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, Labels: labels, OwnerReferences: owners},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -129,6 +159,34 @@ func (c *cluster) createOther(name string) *appsv1.Deployment {
 func (c *cluster) delete(deployment *appsv1.Deployment) {
 	c.b.Event("another user deletes Deployment %s", deployment.Name)
 	c.must("deleting a Deployment", c.client.Delete(c.b.Context(), deployment, client.Preconditions{UID: &deployment.UID}))
+}
+
+// replace deletes a Deployment, and creates another one of its name just before the controller does. It waits for that.
+func (c *cluster) replace(own *appsv1.Deployment) *appsv1.Deployment {
+	created := make(chan *appsv1.Deployment, 1)
+	var once sync.Once
+	c.wire.Before(func(r kube.Request, _ *http.Request) (*http.Response, error) {
+		// A write of before the deletion may still be on its way.
+		if r.Resource == "deployments" && kube.Writes(r) && c.isGone(own.Name) {
+			once.Do(func() { created <- c.createOther(own.Name) })
+		}
+		return nil, nil
+	})
+	c.delete(own)
+	var other *appsv1.Deployment
+	c.b.Eventually(patience, func() string {
+		select {
+		case other = <-created:
+			return ""
+		default:
+			return fmt.Sprintf("Deployment %s was deleted, and the controller does not create it again", own.Name)
+		}
+	})
+	return other
+}
+
+func (c *cluster) isGone(name string) bool {
+	return apierrors.IsNotFound(c.client.Get(c.b.Context(), c.key(name), &appsv1.Deployment{}))
 }
 
 // rollOut simulates the Deployment controller and the kubelets.
@@ -174,10 +232,38 @@ func (c *cluster) expectUnchanged(deployment *appsv1.Deployment) {
 }
 
 func (c *cluster) expectReady(name string, status metav1.ConditionStatus, reason string) {
-	eventually(c, name, &v1alpha1.Foo{}, func(f *v1alpha1.Foo, err error) string {
-		ready := foo.ReadyOf(f.Status)
-		if err != nil || ready.Status != status || ready.Reason != reason {
-			return fmt.Sprintf("Ready of Foo %s is %q with the reason %q, and should be %s with %s", name, ready.Status, ready.Reason, status, reason)
+	eventually(c, name, &v1alpha1.Foo{}, func(f *v1alpha1.Foo, _ error) string { return wrongReady(f, status, reason) })
+}
+
+// wrongReady says in which way Ready is not so, or returns an empty string.
+func wrongReady(f *v1alpha1.Foo, status metav1.ConditionStatus, reason string) string {
+	ready := foo.ReadyOf(f.Status)
+	if ready.Status == status && ready.Reason == reason {
+		return ""
+	}
+	return fmt.Sprintf("Ready of Foo %s is %q with the reason %q, and should be %s with %s",
+		f.Name, ready.Status, ready.Reason, status, reason)
+}
+
+// expectConflict waits for the report that a Deployment of another user has the name, which stays as it is.
+func (c *cluster) expectConflict(other *appsv1.Deployment) {
+	eventually(c, fooName, &v1alpha1.Foo{}, func(f *v1alpha1.Foo, _ error) string {
+		c.expectUnchanged(other)
+		return wrongReady(f, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	})
+}
+
+// expectNoPolling asserts that nothing but an event leads to the next reconciliation.
+func (c *cluster) expectNoPolling(when string) {
+	c.b.Eventually(patience, func() string {
+		for _, one := range c.controllers {
+			result, err := one.Reconcile(c.b.Context(), reconcile.Request{NamespacedName: c.key(fooName)})
+			if err != nil {
+				return fmt.Sprintf("%s, nothing changes, and Reconcile returns an error, so that it is called again: %v", when, err)
+			}
+			if !result.IsZero() {
+				return fmt.Sprintf("%s, nothing changes, and Reconcile asks to be called again after %s", when, result.RequeueAfter)
+			}
 		}
 		return ""
 	})

@@ -78,9 +78,6 @@ func statusIsSeparate(t *check.T) {
 		if pot.GetGeneration() != 1 {
 			b.Fatalf("the status was written, and the generation is %d", pot.GetGeneration())
 		}
-		if temperature, found, _ := unstructured.NestedInt64(pot.Object, "status", "temperature"); !found || temperature != 80 {
-			b.Fatalf("the status was written with the temperature 80, and the API server does not have it")
-		}
 		if pot = k.update(pot, "spec", fields{"cups": int64(5)}); pot.GetGeneration() != 2 {
 			b.Fatalf("the spec was changed, and the generation is %d", pot.GetGeneration())
 		}
@@ -93,6 +90,13 @@ func statusIsSeparate(t *check.T) {
 		pot := k.update(k.writeStatus(k.create(fields{"cups": int64(4)}), 80), "status", fields{"temperature": int64(20)})
 		if temperature, _, _ := unstructured.NestedInt64(pot.Object, "status", "temperature"); temperature != 80 {
 			b.Fatalf("a write of the object changed the temperature from 80 to %d", temperature)
+		}
+	})
+	t.Behaviour("a status at the bounds is stored", func(b *check.B) {
+		k := newKitchen(b)
+		pot := k.create(fields{"cups": int64(4)})
+		for _, temperature := range []int64{0, 100} {
+			pot = k.writeStatus(pot, temperature)
 		}
 	})
 	t.Behaviour("a status out of bounds is rejected", func(b *check.B) {
@@ -214,7 +218,10 @@ func (k *kitchen) writeStatus(pot *unstructured.Unstructured, temperature int64)
 		k.b.Fatalf("a Teapot has no status subresource")
 	}
 	if err != nil {
-		k.b.Fatalf("writing the status: %v", err)
+		k.b.Fatalf("writing the status with the temperature %d: %v", temperature, err)
+	}
+	if stored, found, _ := unstructured.NestedInt64(pot.Object, "status", "temperature"); !found || stored != temperature {
+		k.b.Fatalf("the status was written with the temperature %d, and the API server does not have it", temperature)
 	}
 	return pot
 }

@@ -57,6 +57,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("two writes have failed, and the log has %d lines about it", n)
 		}
 	})
+	t.Behaviour("a write that is forbidden is retried: no event says that it is permitted now", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.forbid(2)
+		s.change("Baa")
+		s.expectLabel("Baa")
+	})
 }
 
 // constant changes the greeting many times, and looks for messages and keys that are new after some of them.

@@ -1,10 +1,14 @@
 package logkeys
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -71,6 +75,19 @@ func (s *scene) change(greeting string) {
 	before := lolcow.DeepCopy()
 	lolcow.Spec.Greeting = greeting
 	s.must("changing the Lolcow", s.client.Patch(s.b.Context(), &lolcow, client.MergeFrom(before)))
+}
+
+// forbid lets the next n writes of a ConfigMap be forbidden, as a quota does that another user then raises.
+func (s *scene) forbid(n int32) {
+	exceeded := apierrors.NewForbidden(corev1.Resource("configmaps"), s.key.Name, errors.New("exceeded quota"))
+	var forbidden atomic.Int32
+	s.Wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
+		if !kube.Writes(request) || request.Resource != "configmaps" || forbidden.Add(1) > n {
+			return nil, nil
+		}
+		s.b.Event("  it is forbidden: a quota is exceeded")
+		return kube.Failure(r, exceeded), nil
+	})
 }
 
 // expectLabel waits until the ConfigMap has the greeting.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -110,19 +109,7 @@ func startReplica(b *check.B, name string, s settings) *replica {
 	if err != nil {
 		b.Fatalf("%v", err)
 	}
-	program, err := os.Executable()
-	if err != nil {
-		b.Fatalf("%v", err)
-	}
-	// In place of the results, which only the check writes.
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		b.Fatalf("%v", err)
-	}
-	defer null.Close()
-	cmd := exec.CommandContext(b.Context(), program, os.Args[1:]...)
-	cmd.Env = append(os.Environ(), variable+"="+string(text))
-	cmd.ExtraFiles = []*os.File{null}
+	cmd := b.Again(variable + "=" + string(text))
 	cmd.Stdout, cmd.Stderr = os.Stdout, io.MultiWriter(os.Stderr, r.output)
 	if err := cmd.Start(); err != nil {
 		b.Fatalf("starting a replica: %v", err)

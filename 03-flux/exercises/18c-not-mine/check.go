@@ -104,7 +104,7 @@ func checkChanges(t *check.T, entry Entry) {
 		s := newScene(b, entry)
 		s.createSetup(s.controller(s.createFlux("bees")))
 		s.settle()
-		for number := 1; s.failRead(number); number++ {
+		for number := 1; s.wire.FailRead(number, func() { _ = s.reconcile() }); number++ {
 			s.expectAccepted(metav1.ConditionTrue, "Owned")
 			s.expectNoWrite()
 		}

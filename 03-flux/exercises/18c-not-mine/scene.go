@@ -132,20 +132,6 @@ func (s *scene) reconcile() error {
 	return err
 }
 
-// failRead calls Reconcile once, and lets a read of it fail. It returns whether there were so many.
-func (s *scene) failRead(number int) (failed bool) {
-	reads := 0
-	s.wire.Fail(1, func(request kube.Request) bool {
-		if !kube.Writes(request) {
-			reads++
-		}
-		return reads == number
-	})
-	_ = s.reconcile()
-	s.wire.Fail(0, nil)
-	return reads >= number
-}
-
 // settle calls Reconcile until it returns no error and nothing changes.
 func (s *scene) settle() {
 	var err error

@@ -103,7 +103,8 @@ func checkReads(t *check.T, entry Entry) {
 					s.settle("web")
 					s.forget()
 				}
-				failed, err := s.failRead("web", number)
+				var err error
+				failed := s.wire.FailRead(number, func() { err = s.call("web") })
 				if err == nil && s.get("web").Data[machineKey] == "" {
 					b.Fatalf("a read has failed, data.machine is not set, and Reconcile returned no error: it is not called again")
 				}

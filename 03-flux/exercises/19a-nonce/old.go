@@ -3,12 +3,12 @@ package nonce
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,7 +18,6 @@ import (
 
 // stale is the response that a server gives which is behind.
 func (s *scene) stale(r *http.Request, old map[string]corev1.ConfigMap, request kube.Request) *http.Response {
-	code := http.StatusOK
 	var body any
 	object, found := old[request.Name]
 	switch {
@@ -28,18 +27,11 @@ func (s *scene) stale(r *http.Request, old map[string]corev1.ConfigMap, request 
 		object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 		body = object
 	default:
-		code = http.StatusNotFound
-		body = metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound,
-			Code: http.StatusNotFound, Message: "not found",
-		}
+		return kube.Failure(r, apierrors.NewNotFound(corev1.Resource("configmaps"), request.Name))
 	}
 	content, err := json.Marshal(body)
 	s.must("encoding a ConfigMap", err)
-	return &http.Response{
-		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
-	}
+	return kube.Response(r, bytes.NewReader(content))
 }
 
 func (s *scene) staleList(old map[string]corev1.ConfigMap, request kube.Request) corev1.ConfigMapList {

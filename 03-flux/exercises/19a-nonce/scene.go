@@ -159,20 +159,6 @@ func (s *scene) call(name string) error {
 	return err
 }
 
-// failRead calls Reconcile once, and lets a read of it fail. It returns whether there were so many.
-func (s *scene) failRead(name string, number int) (failed bool, err error) {
-	reads := 0
-	s.wire.Fail(1, func(request kube.Request) bool {
-		if !kube.Writes(request) {
-			reads++
-		}
-		return reads == number
-	})
-	err = s.call(name)
-	s.wire.Fail(0, nil)
-	return reads >= number, err
-}
-
 // settle calls Reconcile until it returns no error and nothing has changed. Meanwhile the garbage collector works.
 func (s *scene) settle(name string) {
 	for range most {

@@ -148,7 +148,7 @@ func checkFaults(t *check.T, entry Entry) {
 					s.deleteJobs()
 				}
 				s.cacheHas(content{configMaps: s.live().configMaps})
-				failed := s.failRead(number)
+				failed := s.wire.FailRead(number, func() { _ = s.call() })
 				if state == running {
 					s.expect(1, running)
 				}

@@ -199,20 +199,6 @@ func (s *scene) call() error {
 	return err
 }
 
-// failRead calls Reconcile once, and lets a read of it fail. It returns whether there were so many.
-func (s *scene) failRead(number int) (failed bool) {
-	reads := 0
-	s.wire.Fail(1, func(request kube.Request) bool {
-		if !kube.Writes(request) {
-			reads++
-		}
-		return reads == number
-	})
-	_ = s.call()
-	s.wire.Fail(0, nil)
-	return reads >= number
-}
-
 // note remembers the Jobs that there are.
 func (s *scene) note() {
 	for _, job := range s.live().jobs {

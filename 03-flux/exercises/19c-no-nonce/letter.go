@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"sync"
 
@@ -183,10 +182,7 @@ func (l *letter) readsOld(object *corev1.ConfigMap) {
 			return nil, nil
 		}
 		l.b.Event("  it reads an old object")
-		return &http.Response{
-			StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(old)), ContentLength: int64(len(old)),
-		}, nil
+		return kube.Response(r, bytes.NewReader(old)), nil
 	})
 }
 

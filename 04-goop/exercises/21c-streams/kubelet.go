@@ -6,8 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"strings"
 	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"example.com/workbook/shared/exercise/kube"
 )
@@ -92,7 +93,8 @@ func (k *kubelet) before(request kube.Request, r *http.Request) (*http.Response,
 	}
 	for option := range request.Query {
 		if option != "follow" && option != "container" {
-			return failure(r, "the transport that stands in for the kubelet knows the options follow and container, and not "+option), nil
+			return kube.Failure(r, apierrors.NewBadRequest(
+				"the transport that stands in for the kubelet knows the options follow and container, and not "+option)), nil
 		}
 	}
 	k.mu.Lock()
@@ -100,7 +102,8 @@ func (k *kubelet) before(request kube.Request, r *http.Request) (*http.Response,
 	k.requests++
 	log := k.logs[request.Name]
 	if log == nil {
-		return failure(r, fmt.Sprintf("container %q in pod %q is waiting to start: ContainerCreating", "work", request.Name)), nil
+		return kube.Failure(r, apierrors.NewBadRequest(
+			fmt.Sprintf("container %q in pod %q is waiting to start: ContainerCreating", "work", request.Name))), nil
 	}
 	k.open++
 	k.most = max(k.most, k.open)
@@ -111,20 +114,9 @@ func (k *kubelet) before(request kube.Request, r *http.Request) (*http.Response,
 		k.open--
 	})
 	context.AfterFunc(r.Context(), s.release)
-	return response(r, http.StatusOK, "text/plain", s), nil
-}
-
-func failure(r *http.Request, message string) *http.Response {
-	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":"BadRequest","code":400}`, message)
-	return response(r, http.StatusBadRequest, "application/json", io.NopCloser(strings.NewReader(body)))
-}
-
-func response(r *http.Request, code int, contentType string, body io.ReadCloser) *http.Response {
-	return &http.Response{
-		Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), StatusCode: code,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {contentType}}, ContentLength: -1, Body: body, Request: r,
-	}
+	response := kube.Response(r, s)
+	response.Header.Set("Content-Type", "text/plain")
+	return response, nil
 }
 
 // stream is a log that is open: from the response until it has been read to its end, or is closed.

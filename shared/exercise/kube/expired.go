@@ -2,18 +2,14 @@ package kube
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// expired is what an API server says that no longer has the changes since a resourceVersion.
-const expired = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
-	`"message":"too old resource version","reason":"Expired","code":410}`
 
 // Gap lets changes happen that no event reports. It cuts the watches, calls change, and lets the server forget everything that
 // was before the end of change: new watches from there fail, as Expire describes.
@@ -36,16 +32,17 @@ func (w *Wire) Expire(resourceVersion string, inStream bool) {
 	if err != nil {
 		w.b.Fatalf("the resourceVersion of a list: %v", err)
 	}
+	expired := apierrors.NewResourceExpired("too old resource version")
 	w.Before(func(request Request, r *http.Request) (*http.Response, error) {
 		if request.Verb != "watch" || !before(request.Query.Get("resourceVersion"), limit) {
 			return nil, nil
 		}
 		if inStream {
 			w.b.Event("  an event of type ERROR in the stream: 410, the resourceVersion is too old")
-			return response(r, http.StatusOK, fmt.Sprintf(`{"type":"ERROR","object":%s}`+"\n", expired)), nil
+			return Response(r, strings.NewReader(fmt.Sprintf(`{"type":"ERROR","object":%s}`+"\n", encode(expired)))), nil
 		}
 		w.b.Event("  the status of the response: 410, the resourceVersion is too old")
-		return response(r, http.StatusGone, expired), nil
+		return Failure(r, expired), nil
 	})
 }
 
@@ -57,8 +54,8 @@ func (w *Wire) Bookmark(resourceVersion string) {
 			return nil, nil
 		}
 		w.b.Event("  a bookmark at resourceVersion %s, and the end of the stream", resourceVersion)
-		return response(r, http.StatusOK, fmt.Sprintf(
-			`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":%q}}}`+"\n", resourceVersion)), nil
+		return Response(r, strings.NewReader(fmt.Sprintf(
+			`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":%q}}}`+"\n", resourceVersion))), nil
 	})
 }
 
@@ -67,13 +64,4 @@ func (w *Wire) Bookmark(resourceVersion string) {
 func before(resourceVersion string, limit uint64) bool {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	return err == nil && version != 0 && version < limit
-}
-
-func response(r *http.Request, code int, body string) *http.Response {
-	return &http.Response{
-		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(strings.NewReader(body)), Request: r,
-	}
 }

@@ -110,6 +110,21 @@ func (w *Wire) Fail(n int, kind func(Request) bool) {
 	w.fail, w.failKind = n, kind
 }
 
+// FailRead lets the read with this number fail, from 1, of those that call sends. It returns whether there were so many.
+func (w *Wire) FailRead(number int, call func()) bool {
+	reads := 0
+	w.Fail(1, func(r Request) bool {
+		if Writes(r) {
+			return false
+		}
+		reads++
+		return reads == number
+	})
+	call()
+	w.Fail(0, nil)
+	return reads >= number
+}
+
 // fails says whether the request has to fail.
 func (w *Wire) fails(r Request) bool {
 	w.mu.Lock()

@@ -47,7 +47,9 @@ type Run struct {
 	mu sync.Mutex
 	// got has been reported since the last call of Expect, and past before.
 	got, past []string
-	err       error
+	// last are the objects of the last reports, by name.
+	last map[string]*corev1.ConfigMap
+	err  error
 }
 
 // Start creates the ConfigMaps, each with the value 1, and starts the reader's function.
@@ -55,7 +57,7 @@ func Start(b *check.B, f Func, names ...string) *Run { return StartSlow(b, f, 0,
 
 // StartSlow is Start with a handle that takes some time.
 func StartSlow(b *check.B, f Func, slow time.Duration, names ...string) *Run {
-	r := &Run{b: b, Wire: kube.NewWire(b), namespace: kube.Namespace(b), slow: slow}
+	r := &Run{b: b, Wire: kube.NewWire(b), namespace: kube.Namespace(b), slow: slow, last: map[string]*corev1.ConfigMap{}}
 	r.client = kube.Client(b).CoreV1().ConfigMaps(r.namespace)
 	for _, name := range names {
 		r.Create(name)
@@ -93,6 +95,14 @@ func (r *Run) handle(event watch.EventType, object *corev1.ConfigMap) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = append(r.got, text)
+	r.last[object.Name] = object
+}
+
+// Last is the object of the last report about this name, or nil.
+func (r *Run) Last(name string) *corev1.ConfigMap {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last[name]
 }
 
 // Create creates a ConfigMap with the value 1.
