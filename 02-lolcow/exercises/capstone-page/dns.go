@@ -19,9 +19,9 @@ var (
 	errID      = errors.New("this is no ID")
 )
 
-// The record of another user of the service.
+// The record of another user of the service, whose IDs are names.
 const (
-	otherID   = "another"
+	otherID   = "a"
 	otherHost = "another.example.com"
 )
 
