@@ -165,7 +165,7 @@ func drift(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("an annotation of the Service that is not the operator's was removed")
 		}
 	})
-	t.Behaviour("a DNS record that somebody else has deleted is written again, at the latest when the Page changes", func(b *check.B) {
+	t.Behaviour("a DNS record that another client has deleted is written again, at the latest when the Page changes", func(b *check.B) {
 		c := started(b, work)
 		b.Event("the records are deleted")
 		c.dns.set(func(s *service) { s.records = map[string]pages.Record{otherID: s.records[otherID]} })
@@ -197,7 +197,7 @@ func (c *cluster) corrected(name string) {
 	})
 }
 
-// conflicts checks names that somebody else has.
+// conflicts checks names that users have taken.
 func conflicts(t *check.T, work check.Work[Entry]) {
 	for i, k := range kinds {
 		t.Behaviour("a "+k.name+" of that name which the Page does not control is left alone, until it is deleted", func(b *check.B) {

@@ -35,7 +35,7 @@ const (
 
 // What the objects of a Page have.
 const (
-	// Image is a server that serves the file /page/index.md at port 8080, as a user without rights.
+	// Image is a server that serves the file /page/index.md at port 8080, as a user that is not root.
 	Image = "registry.example.com/page-server:1.4.2"
 	// Port is where the image listens.
 	Port = 8080

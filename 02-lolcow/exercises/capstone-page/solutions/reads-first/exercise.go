@@ -110,7 +110,7 @@ func (r *reconciler) write(ctx context.Context, page *pages.Page, one desired) (
 		if err := controllerutil.SetControllerReference(page, object, r.Scheme()); err != nil {
 			return false, err
 		}
-		// AlreadyExists: somebody has taken the name, or the cache is behind. The next reconciliation sees which.
+		// AlreadyExists: a user has taken the name, or the cache is behind. The next reconciliation sees which.
 		return true, r.Create(ctx, object)
 	}
 	if !metav1.IsControlledBy(object, page) {
