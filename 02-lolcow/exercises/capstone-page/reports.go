@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/02-lolcow/exercises/internal/pages"
@@ -46,10 +47,12 @@ func reports(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("conditions of others stay, and the time of Ready changes only with its status", func(b *check.B) {
 		c := started(b, work)
 		since := c.since("a")
-		page := c.getPage("a")
-		apimeta.SetStatusCondition(&page.Status.Conditions, metav1.Condition{Type: "Reviewed", Status: metav1.ConditionTrue, Reason: "Editor"})
 		b.Event("a user adds the condition Reviewed")
-		c.must("writing a status", c.client.Status().Update(b.Context(), page))
+		c.must("writing a status", retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			page := c.getPage("a")
+			apimeta.SetStatusCondition(&page.Status.Conditions, metav1.Condition{Type: "Reviewed", Status: metav1.ConditionTrue, Reason: "Editor"})
+			return c.client.Status().Update(b.Context(), page)
+		}))
 		c.touch("a")
 		c.restart()
 		c.settle("b")
@@ -65,12 +68,12 @@ func reports(t *check.T, work check.Work[Entry]) {
 	events(t, work)
 	t.Behaviour("the metric says of each Page whether it is ready, and has no series of one that is gone", func(b *check.B) {
 		c := started(b, work)
-		c.dns.isDown(true)
+		c.stray(kinds[0], "b")
 		c.page("b", nil)
-		c.notReady("b", pages.ReasonDNSError)
+		c.notReady("b", pages.ReasonNameConflict)
 		c.measured("a", "1")
 		c.measured("b", "0")
-		c.dns.isDown(false)
+		c.delete(kinds[0], "b")
 		c.ready("b")
 		c.measured("b", "1")
 		c.restart()
