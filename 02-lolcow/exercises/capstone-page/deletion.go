@@ -34,6 +34,10 @@ func deletions(t *check.T, work check.Work[Entry]) {
 		c.remove("a")
 		c.gone("a", hostname("a"))
 		c.named(hostname("b"))
+		b.Event("the garbage collector deletes what the Page has left")
+		for _, k := range kinds {
+			c.delete(k, "a")
+		}
 		c.page("a", nil)
 		c.ready("a")
 		c.named(hostname("a"), hostname("b"))
