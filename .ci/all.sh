@@ -53,7 +53,7 @@ all() {
   [[ " ${parts[*]} " == *" $from "* ]] || { echo "no such part: $from; .ci/run list has them" >&2 && return 2; }
   temp=$(mktemp -d)
   step 'install packages' install_packages
-  clusters=yes
+  clusters='kind embedded'
   for name in "${parts[@]}"; do
     [[ $name != "$from" ]] || begun=yes
     if [[ -z $begun ]]; then

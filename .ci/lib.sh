@@ -141,7 +141,7 @@ finish() {
   local code=$? kind name i
   trap - EXIT
   printf '\n=== ending what was started\n'
-  for kind in ${clusters:+kind embedded}; do
+  for kind in ${clusters:-}; do
     CLUSTER=$kind make cluster-delete || code=1
   done
   if [[ $(scripts/engine.sh pid) != "$daemon" ]]; then
