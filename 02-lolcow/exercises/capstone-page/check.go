@@ -1,0 +1,255 @@
+// Package page is the capstone of stage 2: a web page with a name, from four objects of which one is not in the cluster.
+package page
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"example.com/workbook/02-lolcow/exercises/internal/pages"
+	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
+)
+
+// Entry is what the reader writes, besides role.yaml.
+type Entry func(mgr ctrl.Manager, dns pages.DNS, registry prometheus.Registerer) error
+
+// Check plays users, the DNS service, the Deployment controller and faults.
+func Check(t *check.T, work check.Work[Entry]) {
+	ok := t.Behaviour("a Page gets its objects and its DNS record, and is ready", func(b *check.B) {
+		started(b, work)
+	})
+	if !ok {
+		return
+	}
+	objects(t, work)
+	permissions(t, work)
+	drift(t, work)
+	conflicts(t, work)
+	reports(t, work)
+	deletions(t, work)
+	rests(t, work)
+	faults(t, work)
+}
+
+func conflict(err error) bool { return apierrors.IsConflict(err) }
+
+// started is a cluster with an operator, and a Page that is ready.
+func started(b *check.B, work check.Work[Entry]) *cluster {
+	c := newCluster(b, work)
+	c.start()
+	c.page("a", nil)
+	c.ready("a")
+	return c
+}
+
+// objects checks what a Page has.
+func objects(t *check.T, work check.Work[Entry]) {
+	t.Behaviour("its Pods are admitted where the standard restricted is enforced", func(b *check.B) {
+		started(b, work).admit("a")
+	})
+	t.Behaviour("two Pages have Pods and Services of their own", func(b *check.B) {
+		c := started(b, work)
+		c.page("b", nil)
+		c.ready("b")
+		c.apart("a", "b")
+	})
+	t.Behaviour("Markdown of 262,144 bytes arrives as it is", func(b *check.B) {
+		c := newCluster(b, work)
+		c.start()
+		c.page("a", func(page *pages.Page) { page.Spec.Markdown = strings.Repeat("0123456789abcde\n", 1<<14) })
+		c.ready("a")
+	})
+	t.Behaviour("a change of the Markdown rolls out, and what the Pods of before serve is not ready", func(b *check.B) {
+		c := started(b, work)
+		c.stuck = true
+		c.change("a", "the Markdown", func(page *pages.Page) { page.Spec.Markdown = "# Another" })
+		c.notReady("a", pages.ReasonRollingOut)
+		deployment := c.deployment("a")
+		b.Event("the Deployment controller has noticed the change, and no Pod is updated")
+		c.reports(deployment, appsv1.DeploymentStatus{
+			ObservedGeneration: deployment.Generation, Replicas: 2, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+		})
+		c.settle("b")
+		if text := c.report("a", metav1.ConditionFalse, pages.ReasonRollingOut); text != "" {
+			b.Fatalf("of two Pods one is of before, and %s", text)
+		}
+		c.stuck = false
+		c.ready("a")
+	})
+	t.Behaviour("a change of the hostname replaces the DNS record", func(b *check.B) {
+		c := started(b, work)
+		c.change("a", "the hostname", func(page *pages.Page) { page.Spec.Hostname = "moved.example.com" })
+		c.ready("a")
+		c.named("moved.example.com")
+	})
+}
+
+// settle waits until the operator has reported about a Page that is created now, and so looked at what happened before.
+func (c *cluster) settle(name string) {
+	for _, name := range []string{name, name + "-again"} {
+		c.page(name, nil)
+		c.eventually(func() string {
+			page := c.getPage(name)
+			if len(page.Status.Conditions) == 0 {
+				return "the Page " + name + " has no condition Ready"
+			}
+			return ""
+		})
+	}
+}
+
+// named checks that these records are in the DNS service, and no others.
+func (c *cluster) named(hostnames ...string) {
+	if got, want := strings.Join(c.dns.hostnames(), ", "), strings.Join(hostnames, ", "); got != want {
+		c.b.Fatalf("the DNS service has records of %q, and should have those of %q", got, want)
+	}
+}
+
+// permissions checks role.yaml.
+func permissions(t *check.T, work check.Work[Entry]) {
+	t.Behaviour("role.yaml permits nothing that the operator does not need", func(b *check.B) {
+		c := newCluster(b, work)
+		if text := excess(c.role()); text != "" {
+			b.Fatalf("%s", text)
+		}
+		if !blocks(c.role()) {
+			b.Fatalf("role.yaml does not permit to update pages/finalizers, which OwnerReferencesPermissionEnforcement asks for")
+		}
+	})
+}
+
+// drift checks that what others do to a Page's objects is corrected, unless it is theirs.
+func drift(t *check.T, work check.Work[Entry]) {
+	t.Behaviour("what users change in its objects is corrected", func(b *check.B) {
+		c := started(b, work)
+		config := c.object(kinds[0], "a").(*corev1.ConfigMap)
+		c.patch(config, "the Markdown", func() { config.Data[pages.Key] = "# Hacked" })
+		deployment := c.deployment("a")
+		c.patch(deployment, "the image", func() { deployment.Spec.Template.Spec.Containers[0].Image = "hacked" })
+		service := c.object(kinds[2], "a").(*corev1.Service)
+		c.patch(service, "the port", func() { service.Spec.Ports[0].Port = 8081 })
+		c.corrected("a")
+	})
+	t.Behaviour("what users delete of its objects is created again", func(b *check.B) {
+		c := started(b, work)
+		for _, k := range kinds {
+			c.delete(k, "a")
+		}
+		c.corrected("a")
+		c.ready("a")
+	})
+	t.Behaviour("the number of Pods, labels and annotations of others stay", func(b *check.B) {
+		c := started(b, work)
+		deployment, service := c.deployment("a"), c.object(kinds[2], "a")
+		c.patch(deployment, "three Pods", func() { deployment.Spec.Replicas = new(int32(3)) })
+		c.patch(service, "an annotation", func() { service.SetAnnotations(map[string]string{"example.com/team": "web"}) })
+		c.patch(deployment, "a label", func() { deployment.Labels = with(deployment.Labels, "example.com/team", "web") })
+		c.change("a", "the Markdown", func(page *pages.Page) { page.Spec.Markdown = "# Another" })
+		c.ready("a")
+		c.restart()
+		c.settle("b")
+		deployment = c.deployment("a")
+		switch {
+		case *deployment.Spec.Replicas != 3:
+			b.Fatalf("an autoscaler wants three Pods, and the Deployment has %d", *deployment.Spec.Replicas)
+		case deployment.Labels["example.com/team"] != "web":
+			b.Fatalf("a label of the Deployment that is not the operator's was removed")
+		case c.object(kinds[2], "a").GetAnnotations()["example.com/team"] != "web":
+			b.Fatalf("an annotation of the Service that is not the operator's was removed")
+		}
+	})
+	t.Behaviour("a DNS record that another client has deleted is written again, at the latest when the Page changes", func(b *check.B) {
+		c := started(b, work)
+		b.Event("the records are deleted")
+		c.dns.set(func(s *service) { s.records = map[string]pages.Record{otherID: s.records[otherID]} })
+		c.change("a", "the Markdown", func(page *pages.Page) { page.Spec.Markdown = "# Another" })
+		c.eventually(func() string {
+			if _, found := c.dns.find(hostname("a")); !found {
+				return "there is no DNS record of " + hostname("a")
+			}
+			return ""
+		})
+	})
+}
+
+func with(labels map[string]string, key, value string) map[string]string {
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	return labels
+}
+
+// corrected waits until a Page has what its spec asks for.
+func (c *cluster) corrected(name string) {
+	c.eventually(func() string {
+		if text := c.unlike(c.getPage(name)); text != "" {
+			return "of the Page " + name + ": " + text
+		}
+		return ""
+	})
+}
+
+// conflicts checks names that users have taken.
+func conflicts(t *check.T, work check.Work[Entry]) {
+	for i, k := range kinds {
+		t.Behaviour("a "+k.name+" of that name which the Page does not control is left alone, until it is deleted", func(b *check.B) {
+			c := started(b, work)
+			// One is of a Page that was deleted, and had the same name.
+			earlier := *metav1.NewControllerRef(c.getPage("a"), pages.SchemeGroupVersion.WithKind("Page"))
+			earlier.Name, earlier.UID = "c", "00000000-0000-4000-8000-000000000000"
+			before := c.stray(kinds[i], "b")
+			owned := c.stray(kinds[i], "c", earlier)
+			for _, name := range []string{"b", "c"} {
+				c.page(name, nil)
+				c.notReady(name, pages.ReasonNameConflict)
+				c.touch(name)
+			}
+			c.settle("d")
+			c.untouched(k, before)
+			c.untouched(k, owned)
+			for _, name := range []string{"b", "c"} {
+				c.delete(k, name)
+				c.ready(name)
+			}
+		})
+	}
+	t.Behaviour("a Deployment that takes the name just before the Page's is created is left alone", func(b *check.B) {
+		c := newCluster(b, work)
+		var taken atomic.Pointer[appsv1.Deployment]
+		c.intercept(func(request kube.Request) error {
+			if taken.Load() == nil && request.Resource == "deployments" && kube.Writes(request) {
+				taken.Store(c.stray(kinds[1], "a").(*appsv1.Deployment))
+			}
+			return nil
+		})
+		c.start()
+		c.page("a", nil)
+		c.notReady("a", pages.ReasonNameConflict)
+		c.untouched(kinds[1], taken.Load())
+	})
+	t.Behaviour("a hostname that another record has is reported, and the Page gets it when it is free", func(b *check.B) {
+		c := started(b, work)
+		c.page("b", func(page *pages.Page) { page.Spec.Hostname = hostname("a") })
+		c.notReady("b", pages.ReasonHostnameTaken)
+		if record, _ := c.dns.find(hostname("a")); record.Service != "a."+c.namespace {
+			b.Fatalf("the record of another Page leads to %s", record.Service)
+		}
+		c.remove("a")
+		c.eventually(func() string {
+			if c.getPage("a") != nil {
+				return "the Page was deleted, and is still there"
+			}
+			return ""
+		})
+		c.ready("b")
+		c.named(hostname("a"))
+	})
+}
