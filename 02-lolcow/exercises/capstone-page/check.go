@@ -242,7 +242,7 @@ func conflicts(t *check.T, work check.Work[Entry]) {
 		if record, _ := c.dns.find(hostname("a")); record.Service != "a."+c.namespace {
 			b.Fatalf("the record of another Page leads to %s", record.Service)
 		}
-		c.remove("a")
+		c.remove()
 		c.eventually(func() string {
 			if c.getPage("a") != nil {
 				return "the Page was deleted, and is still there"

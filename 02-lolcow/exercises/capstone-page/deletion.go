@@ -31,8 +31,8 @@ func deletions(t *check.T, work check.Work[Entry]) {
 		c := started(b, work)
 		c.page("b", nil)
 		c.ready("b")
-		c.remove("a")
-		c.gone("a", hostname("a"))
+		c.remove()
+		c.gone(hostname("a"))
 		c.named(hostname("b"))
 		b.Event("the garbage collector deletes what the Page has left")
 		for _, k := range kinds {
@@ -45,24 +45,24 @@ func deletions(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("a Page that was deleted while the operator was down takes its record along", func(b *check.B) {
 		c := started(b, work)
 		c.stop()
-		c.remove("a")
+		c.remove()
 		c.start()
-		c.gone("a", hostname("a"))
+		c.gone(hostname("a"))
 	})
 	t.Behaviour("the record of a hostname that was changed while the operator was down is deleted with the Page", func(b *check.B) {
 		c := started(b, work)
 		c.stop()
 		c.change("a", "the hostname", func(page *pages.Page) { page.Spec.Hostname = "moved.example.com" })
-		c.remove("a")
+		c.remove()
 		c.start()
-		c.gone("a", hostname("a"))
+		c.gone(hostname("a"))
 		c.named()
 	})
 	t.Behaviour("while the DNS service is down a Page that is deleted stays, and later it is deleted", func(b *check.B) {
 		c := started(b, work)
 		c.dns.isDown(true)
 		before := c.dns.sent("")
-		c.remove("a")
+		c.remove()
 		c.eventually(func() string {
 			if c.dns.sent("") < before+3 {
 				return "the DNS service is down, the Page was deleted, and the service was not asked three times"
@@ -73,7 +73,7 @@ func deletions(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("the record is still there, and nothing is left that remembers it")
 		}
 		c.dns.isDown(false)
-		c.gone("a", hostname("a"))
+		c.gone(hostname("a"))
 	})
 	held(t, work)
 }
@@ -86,7 +86,7 @@ func held(t *check.T, work check.Work[Entry]) {
 		c.start()
 		c.page("a", func(page *pages.Page) { page.Finalizers = []string{other} })
 		c.ready("a")
-		c.remove("a")
+		c.remove()
 		c.eventually(func() string {
 			page := c.getPage("a")
 			switch {
@@ -107,15 +107,15 @@ func held(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("the Page is being deleted, and there is a record of its hostname")
 		}
 		c.change("a", "the finalizer of the other controller is removed", func(page *pages.Page) { page.Finalizers = nil })
-		c.gone("a", hostname("a"))
+		c.gone(hostname("a"))
 	})
 	t.Behaviour("a replica that has not noticed the deletion of a Page writes no record", func(b *check.B) {
 		c := started(b, work)
 		old := c.operators[0]
 		old.wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "pages" })
 		ahead := c.start()
-		c.remove("a")
-		c.gone("a", hostname("a"))
+		c.remove()
+		c.gone(hostname("a"))
 		ahead.end(b)
 		before := len(old.wire.Requests("get", "create", "update", "patch"))
 		b.Event("an object of the Page changes, so that the replica looks at it")

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -78,8 +79,8 @@ func reports(t *check.T, work check.Work[Entry]) {
 		c.measured("b", "1")
 		c.restart()
 		c.measured("b", "1")
-		c.remove("a")
-		c.gone("a", hostname("a"))
+		c.remove()
+		c.gone(hostname("a"))
 		c.measured("a", "")
 		c.measured("b", "1")
 	})
@@ -170,7 +171,7 @@ func count(event *corev1.Event) int {
 // measured waits until the series of a Page has a value, or there is none if that is empty.
 func (c *cluster) measured(name, want string) {
 	c.eventually(func() string {
-		got := ""
+		var values []string
 		families, err := c.operators[0].registry.Gather()
 		c.must("gathering the metrics", err)
 		for _, family := range families {
@@ -180,11 +181,11 @@ func (c *cluster) measured(name, want string) {
 					labels[label.GetName()] = label.GetValue()
 				}
 				if family.GetName() == pages.Metric && labels["namespace"] == c.namespace && labels["name"] == name && len(labels) == 2 {
-					got += fmt.Sprint(metric.GetGauge().GetValue())
+					values = append(values, fmt.Sprint(metric.GetGauge().GetValue()))
 				}
 			}
 		}
-		if got != want {
+		if got := strings.Join(values, " "); got != want {
 			return fmt.Sprintf("%s of the Page %s should be %q, and is %q", pages.Metric, name, want, got)
 		}
 		return ""

@@ -66,10 +66,10 @@ func (c *cluster) touch(name string) {
 	}
 }
 
-// remove deletes a Page, as a user.
-func (c *cluster) remove(name string) {
-	c.b.Event("a user deletes the Page %s", name)
-	c.must("deleting a Page", c.client.Delete(c.b.Context(), c.getPage(name)))
+// remove deletes the Page a, as a user.
+func (c *cluster) remove() {
+	c.b.Event("a user deletes the Page a")
+	c.must("deleting a Page", c.client.Delete(c.b.Context(), c.getPage("a")))
 }
 
 // getPage returns a Page, or nil.
@@ -184,10 +184,10 @@ func (c *cluster) ready(name string) {
 	c.b.Event("the Page %s is ready", name)
 }
 
-// gone waits until a Page is gone, with its record.
-func (c *cluster) gone(name, hostname string) {
+// gone waits until the Page a is gone, with its record.
+func (c *cluster) gone(hostname string) {
 	c.eventually(func() string {
-		if c.getPage(name) != nil {
+		if c.getPage("a") != nil {
 			return "the Page was deleted, and is still there"
 		}
 		return ""
@@ -195,5 +195,5 @@ func (c *cluster) gone(name, hostname string) {
 	if _, found := c.dns.find(hostname); found {
 		c.b.Fatalf("the Page is gone, and its DNS record is still there")
 	}
-	c.b.Event("the Page %s is gone", name)
+	c.b.Event("the Page a is gone")
 }
