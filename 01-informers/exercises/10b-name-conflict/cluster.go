@@ -127,11 +127,11 @@ func (c *cluster) delete(name string) {
 	}
 }
 
-// rename changes the name in the spec.
-func (c *cluster) rename(name string) {
-	c.b.Event("the user sets spec.deploymentName to %s", name)
+// rename changes the name in the spec to two.
+func (c *cluster) rename() {
+	c.b.Event("the user sets spec.deploymentName to two")
 	_, err := c.foos.FooV1alpha1().Foos(c.namespace).Patch(c.b.Context(), fooName, types.MergePatchType,
-		[]byte(`{"spec":{"deploymentName":"`+name+`"}}`), metav1.PatchOptions{})
+		[]byte(`{"spec":{"deploymentName":"two"}}`), metav1.PatchOptions{})
 	if err != nil {
 		c.b.Fatalf("changing the Foo: %v", err)
 	}
