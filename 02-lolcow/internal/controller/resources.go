@@ -55,7 +55,7 @@ func ownerReference(lolcow *v1alpha1.Lolcow) *metav1ac.OwnerReferenceApplyConfig
 		WithBlockOwnerDeletion(true)
 }
 
-// isOurs reports whether a Lolcow, any Lolcow, is the controller of the object.
+// isOurs reports whether any Lolcow is the controller of the object.
 func isOurs(object metav1.Object) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner != nil && owner.Kind == "Lolcow" && owner.APIVersion == v1alpha1.SchemeGroupVersion.String()

@@ -49,15 +49,15 @@ func (r *LolcowReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 		Complete(r)
 }
 
-// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
-// quarter of an hour.
+// newRateLimiter limits the rate of retries. Its longest delay is 30 s, so that a user need not wait long after the
+// cause of a failure is removed. The default is more than a quarter of an hour.
 func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
 }
 
-// moreThanMessages lets an update trigger a reconciliation if it changed more than messages of conditions. That is our own
-// doing: a request that the API server rejects in other words each time, with a time in them, would be repeated at once
-// instead of at the pace of the rate limiter.
+// moreThanMessages ignores updates that changed only messages of conditions. The operator itself makes those: if the
+// API server rejects a request with a different text each time, each status write would trigger the next reconciliation
+// at once, instead of at the pace of the rate limiter.
 func moreThanMessages[O client.Object](conditions func(O) []metav1.Condition) predicate.Predicate {
 	neutral := func(object client.Object) O {
 		changed := object.DeepCopyObject().(O)

@@ -230,7 +230,7 @@ func desiredContainer(setup *v1alpha1.FluxSetup, given *v1alpha1.PodTemplate) co
 	}
 }
 
-// isOurs reports whether a FluxSetup, whichever it is, controls the object.
+// isOurs reports whether any FluxSetup is the controller of the object.
 func isOurs(object metav1.Object) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner != nil && owner.Kind == "FluxSetup" && owner.APIVersion == v1alpha1.SchemeGroupVersion.String()

@@ -79,15 +79,15 @@ func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		Complete(r)
 }
 
-// newRateLimiter limits the rate of retries. Its longest delay is 30 s, so that a user need not wait long after the cause
-// of a failure is removed. The default is more than a quarter of an hour.
+// newRateLimiter limits the rate of retries. Its longest delay is 30 s, so that a user need not wait long after the
+// cause of a failure is removed. The default is more than a quarter of an hour.
 func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second)
 }
 
-// moreThanMessages ignores updates that changed only messages of conditions. The operator itself makes those: if the API
-// server rejects a request with a different text each time, each status write would trigger the next reconciliation at
-// once, instead of at the pace of the rate limiter.
+// moreThanMessages ignores updates that changed only messages of conditions. The operator itself makes those: if the
+// API server rejects a request with a different text each time, each status write would trigger the next reconciliation
+// at once, instead of at the pace of the rate limiter.
 func moreThanMessages[O client.Object](conditions func(O) []metav1.Condition) predicate.Predicate {
 	neutral := func(object client.Object) O {
 		changed := object.DeepCopyObject().(O)

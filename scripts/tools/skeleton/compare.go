@@ -14,6 +14,9 @@ var commonInMain = []string{
 	"managerOptions", "managerOptions.bindFlags", "managerOptions.validate", "start", "announcement", "announcement.Start", "announcement.NeedLeaderElection",
 }
 
+// commonElsewhere is what is the same in files that differ otherwise.
+var commonElsewhere = []string{"newRateLimiter", "moreThanMessages", "retries.outlast", "holdingClient"}
+
 // comparison collects what differs.
 type comparison struct {
 	declarations []declaration
@@ -32,6 +35,9 @@ func checkTexts(operators []*operator, allowed []exception) []string {
 		c.expectSome(c.compare(controllers(c.named(name), false)), mainFile+": "+name)
 	}
 	done := map[string]bool{}
+	for _, name := range commonElsewhere {
+		c.expectSome(c.compare(controllers(c.named(name), true)), name)
+	}
 	for _, file := range commonFiles {
 		compared := 0
 		for _, name := range c.declaredIn(file) {

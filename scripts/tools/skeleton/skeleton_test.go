@@ -142,6 +142,10 @@ func TestEachDeviationIsFound(t *testing.T) {
 			edits: []edit{{"03-pig/cmd/main.go", `"Pig"`, `"Boar"`}},
 			want:  []string{"03-pig/cmd/main.go:6: managerOptions.bindFlags differs"},
 		},
+		"another text of what is common in other files": {
+			edits: []edit{{pig + "watches.go", "return 30", "return 60"}},
+			want:  []string{"newRateLimiter differs from 02-cow/internal/controller/watches.go"},
+		},
 		"nothing to compare in a common file": {
 			edits: []edit{{pig + "conditions.go", "setCondition", "setAnother"}},
 			want:  []string{"conditions.go: no two stages have a declaration of it in common"},
@@ -209,6 +213,7 @@ title: 02-cow/internal/controller
 ---
 flowchart TD
     cow_controller[cow_controller.go]
+    watches[watches.go]
     apply[apply.go]
     report[report.go]
     status[status.go]
