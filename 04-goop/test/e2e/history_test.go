@@ -91,7 +91,7 @@ func (h *history) messages(goop *v1alpha1.Goop) []string {
 }
 
 // cleaned waits until the history has the start of a Goop's cleanup on a number of nodes, once on each, and returns these
-// nodes. Events of pods may arrive later than those of the Goop.
+// nodes. Events of pods may arrive later than those of the Goop, and the pods of a cleanup that has just begun have to start.
 func (w *testEnv) cleaned(h *history, goop *v1alpha1.Goop, nodes int) []string {
 	GinkgoHelper()
 	var names []string
@@ -102,7 +102,7 @@ func (w *testEnv) cleaned(h *history, goop *v1alpha1.Goop, nodes int) []string {
 		for place := range counts {
 			names = append(names, strings.TrimSuffix(place, "/"))
 		}
-	}).WithTimeout(expect.Soon).WithPolling(expect.Interval).Should(Succeed())
+	}).WithTimeout(patience).WithPolling(expect.Interval).Should(Succeed())
 	return names
 }
 
