@@ -116,9 +116,9 @@ func startFailureOf(setup *v1alpha1.FluxSetup, observed setupObservation, late b
 	var worst *startFailure
 	missed := !startTime(observed.job).IsZero() && untilPodsAreMissed(setup, observed) == 0
 	for rank, pod := range byRank(observed.pods, setup.Spec.Size) {
-		one := failureOfPod(rank, pod)
-		if pod == nil && missed {
-			one = &startFailure{urgency: 3, lasting: true, reason: v1alpha1.ReasonPodsNotCreated, message: noPodMessage(setup)}
+		one := &startFailure{urgency: 3, lasting: missed, reason: v1alpha1.ReasonPodsNotCreated, message: noPodMessage(setup)}
+		if pod != nil {
+			one = failureOfPod(rank, pod)
 		}
 		if one == nil || (!one.lasting && !late) || (worst != nil && one.urgency >= worst.urgency) {
 			continue
@@ -146,9 +146,6 @@ func noPodMessage(setup *v1alpha1.FluxSetup) string {
 
 // failureOfPod is why one broker does not start; nil if there is no reason.
 func failureOfPod(rank int, pod *corev1.Pod) *startFailure {
-	if pod == nil {
-		return &startFailure{urgency: 3, reason: v1alpha1.ReasonPodNotStarted, message: "there is no pod yet"}
-	}
 	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
 		return &startFailure{urgency: 1, lasting: true, reason: v1alpha1.ReasonUnschedulable, message: scheduled.Message}
 	}

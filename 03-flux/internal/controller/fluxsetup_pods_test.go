@@ -60,6 +60,7 @@ func TestStartFailure(t *testing.T) {
 	leader, ready := rankPod("0", runs), rankPod("1", makeReady)
 	none := corev1.ContainerState{}
 	crashed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "no route\n"}}
+	setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: "bees"}, Spec: v1alpha1.FluxSetupSpec{Size: 2, MinSize: 2, Attempt: 1}}
 	for name, test := range map[string]struct {
 		pods []corev1.Pod
 		// reason and message after the time to start has expired, and the reason before.
@@ -79,7 +80,7 @@ func TestStartFailure(t *testing.T) {
 		"init container runs":          {[]corev1.Pod{leader, rankPod("1", injected(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, crashed))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): PodInitializing", ""},
 		"a volume that does not exist": {[]corev1.Pod{leader, rankPod("1", waits("ContainerCreating", ""))}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): ContainerCreating", ""},
 		"no report of the kubelet":     {[]corev1.Pod{leader, rankPod("1")}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): the kubelet has not started it", ""},
-		"no pod yet":                   {[]corev1.Pod{leader}, v1alpha1.ReasonPodNotStarted, "rank 1: there is no pod yet", ""},
+		"no pod yet":                   {[]corev1.Pod{leader}, v1alpha1.ReasonPodsNotCreated, "rank 1: " + noPodMessage(setup), ""},
 		"ended too early":              {[]corev1.Pod{leader, rankPod("1", ended0)}, v1alpha1.ReasonPodNotStarted, "rank 1 (pod bees-1): it has ended, and the quorum was not reached", ""},
 		"runs and is not ready":        {[]corev1.Pod{leader, rankPod("1", runs)}, v1alpha1.ReasonQuorumNotReached, "rank 1 (pod bees-1): it runs, and is not ready", ""},
 		"the image comes first":        {[]corev1.Pod{rankPod("0", unschedulable), rankPod("1", waits("ErrImagePull", "x"))}, v1alpha1.ReasonImageNotPulled, "rank 1 (pod bees-1): pulling image flux failed: x", v1alpha1.ReasonImageNotPulled},
@@ -88,7 +89,6 @@ func TestStartFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			setup := &v1alpha1.FluxSetup{ObjectMeta: metav1.ObjectMeta{Name: "bees"}, Spec: v1alpha1.FluxSetupSpec{Size: 2, MinSize: 2, Attempt: 1}}
 			late := startFailureOf(setup, setupObservation{pods: test.pods}, true)
 			g.Expect(late.reason).To(Equal(test.reason))
 			g.Expect(late.message).To(Equal(test.message))

@@ -65,7 +65,7 @@ var _ = Describe("A Flux", func() {
 	}, v1alpha1.ReasonUnschedulable, And(ContainSubstring("Insufficient memory"), ContainSubstring("rank 0")), nothing)
 	doesNotStart("an account that does not exist", placement, v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Size: 2, Template: &v1alpha1.PodTemplate{ServiceAccountName: "no-such-account"},
-	}, v1alpha1.ReasonPodNotStarted, ContainSubstring("rank 0"), nothing)
+	}, v1alpha1.ReasonPodsNotCreated, ContainSubstring("rank 0"), nothing)
 	doesNotStart("a rank that does not start (the brokers alone wait forever)", startup, v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Size: 3, Template: &v1alpha1.PodTemplate{SchedulerName: byHand},
 	}, v1alpha1.ReasonPodNotStarted, ContainSubstring("rank 2"), func(w *testEnv, flux *v1alpha1.Flux) {
