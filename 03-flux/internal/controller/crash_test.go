@@ -234,7 +234,7 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 
 	o.settle()
 	o.run()
-	o.endJob(3, batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	o.endJob(3, batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
 	o.clock.Step(maxBackOff)
 	o.settle()
 	note()

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,11 +181,20 @@ func endOfJob(setup *v1alpha1.FluxSetup, observed setupObservation) (*setupEnd, 
 	if leader.succeeded() || verdict.Type == batchv1.JobSuccessCriteriaMet || verdict.Type == batchv1.JobComplete {
 		return commandSucceeded(), 0
 	}
-	// Wait for the end of rank 0, but not forever: its node may be lost.
-	if left := observed.ends.waitLeft(observed.now, terminationTimeout); left > 0 && (leader == nil || !leader.ended) {
+	first := firstToFail(verdict.LastTransitionTime.Time, leader, observed.ends.follower)
+	// Wait for the end of rank 0, and for the ends of all, of which one may have caused it. But not forever: a node may be lost.
+	pending := leader == nil || !leader.ended || (first == leader && !allEnded(observed.job))
+	if left := observed.ends.waitLeft(observed.now, terminationTimeout); left > 0 && pending {
 		return nil, left
 	}
-	return endOfFailedJob(setup, verdict, firstToFail(verdict.LastTransitionTime.Time, leader, observed.ends.follower), leader), 0
+	return endOfFailedJob(setup, verdict, first, leader), 0
+}
+
+// allEnded reports whether all pods of a Job that has failed have ended: only then is its condition Failed set.
+func allEnded(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(condition batchv1.JobCondition) bool {
+		return condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue
+	})
 }
 
 // endOfLeader is how an attempt ended whose rank 0 has ended while its Job has not. The operator waits until the Job

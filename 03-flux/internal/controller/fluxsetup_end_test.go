@@ -16,10 +16,11 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// failJob simulates the Job controller after a pod has failed.
+// failJob simulates the Job controller after a pod has failed, and all others have ended.
 func (b *setupTestEnv) failJob() {
 	b.t.Helper()
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.judge(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
 }
 
 func TestCommandFails(t *testing.T) {
@@ -71,6 +72,42 @@ func TestFollowerLost(t *testing.T) {
 		"rank 0 (pod " + leader + ") ended with exit code 143, because it was deleted: node failure on " + follower))
 	b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(int32(143))))
 	b.Expect(setup.Status.LeaderPod).To(Equal(leader))
+}
+
+// A follower is killed, and so rank 0 ends. The kubelet of the follower's node is busy: the Job controller deletes a pod that
+// has ended already.
+func TestFollowerWhoseEndIsReportedLate(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(2))
+	b.running()
+	killed := b.clock.Now()
+	b.terminate(0, 143, "node failure on bees-1-1")
+	b.clock.Step(5 * time.Second)
+	b.deletePod(1)
+	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	result, err := b.try()
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "how the follower ended is not known")
+	b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
+
+	b.kubelet(1, func(pod *corev1.Pod) { makeTerminated(pod, 137, "", killed) })
+	b.judge(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
+	b.reconcile()
+	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
+	b.Expect(message).To(HavePrefix("rank 1 (pod " + b.pod(1).Name + ") ended with exit code 137; rank 0 "))
+}
+
+// One that never ends is not waited for.
+func TestFollowerWhoseEndIsNotReported(t *testing.T) {
+	t.Parallel()
+	b := newSetupTestEnv(t, fluxOf(2))
+	b.running()
+	b.terminate(0, 3, "")
+	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.reconcile()
+	b.clock.Step(terminationTimeout)
+	b.reconcile()
+	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonCommandFailed)
 }
 
 // The operator was down when the leader ended, and the pod no longer exists.
@@ -127,6 +164,7 @@ func TestDeadline(t *testing.T) {
 
 	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonDeadlineExceeded)
 	b.terminate(0, 143, "as far as it got")
+	b.judge(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)
 	b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonDeadlineExceeded)
 	b.Expect(message).To(HavePrefix("activeDeadlineSeconds (90) was exceeded; rank 0 "))

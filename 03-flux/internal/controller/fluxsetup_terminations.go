@@ -49,6 +49,9 @@ func (s *jobTerminations) note(end *podEnd, live bool) {
 		}
 	case (*known).knows() >= end.knows():
 		return
+	case end.at.Before((*known).at):
+		// The container had ended before the pod was deleted: the kubelet of a busy node reports that late.
+		end.order, end.deleted = (*known).order, time.Time{}
 	default:
 		// When and why it began to end does not change any more.
 		end.order, end.at, end.deleted = (*known).order, (*known).at, (*known).deleted
@@ -73,7 +76,8 @@ func (e *podEnd) isBefore(other *podEnd) bool {
 	case other == nil:
 		return true
 	case other.order > 0:
-		return false
+		// The watch has reported other first. But the kubelet of a busy node reports late, and its pod may end before another is deleted.
+		return e.deleted.IsZero() && e.at.Before(other.deleted)
 	case e.at.Equal(other.at):
 		return e.rank < other.rank
 	}

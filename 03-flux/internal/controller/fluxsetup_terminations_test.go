@@ -240,3 +240,27 @@ func TestFirstFollowerThatFailsIsKept(t *testing.T) {
 	g.Expect(terminations.of(setup, "b").follower.rank).To(Equal(int32(1)))
 	g.Expect(terminations.of(setup, "b").follower.order).To(BeZero())
 }
+
+// The Job controller deletes what still runs, as far as it knows. The kubelet of a busy node reports late that a container had
+// ended before.
+func TestEndThatIsReportedLate(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	var terminations podTerminations
+	setup := types.NamespacedName{Namespace: "team", Name: "bees"}
+	cause := func(job types.UID) int32 {
+		seen := terminations.of(setup, job)
+		return firstToFail(second(10), seen.leader, seen.follower).rank
+	}
+	for _, job := range []types.UID{"a", "b"} {
+		terminations.note(ofJob(job, "0", terminated(143, 8)), false, true)
+		terminations.note(ofJob(job, "2", makeReady, deleted(10)), false, true)
+		terminations.note(ofJob(job, "1", makeReady, deleted(10)), false, true)
+		g.Expect(cause(job)).To(Equal(int32(0)))
+	}
+	terminations.note(ofJob("a", "2", terminated(143, 11), deleted(10)), false, true)
+	terminations.note(ofJob("a", "1", terminated(137, 8), deleted(10)), false, true)
+	g.Expect(cause("a")).To(Equal(int32(1)), "it is not the one that was deleted first")
+	terminations.note(ofJob("b", "2", terminated(137, 8), deleted(10)), false, true)
+	g.Expect(cause("b")).To(Equal(int32(2)))
+}
