@@ -74,7 +74,7 @@ type FluxReconciler struct {
 
 // NewFluxReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 func NewFluxReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *FluxReconciler {
-	return &FluxReconciler{Client: holdingClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, BackOff: DefaultBackOff, retries: newRetries(newRateLimiter(), retriedOfFlux)}
+	return &FluxReconciler{Client: holdingClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, BackOff: DefaultBackOff, retries: newRetries(clock, newRateLimiter(), retriedOfFlux)}
 }
 
 // The verb get is for reads that bypass the cache. Server-side apply needs patch. The permission for finalizers is
@@ -112,7 +112,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	var observed fluxObservation
 	acting, stop := untilReport(ctx)
 	defer stop()
-	err = r.retries.try(acting, req, &flux, r.clock.Now(), func(ctx context.Context) error {
+	err = r.retries.try(acting, req, &flux, func(ctx context.Context) error {
 		return r.ensureSetup(ctx, &flux, &observed)
 	})
 	if err = r.retries.outlast(req, r.clock.Now(), err); isStale(err) {
@@ -140,7 +140,7 @@ func (r *FluxReconciler) endKept(ctx context.Context, req ctrl.Request, flux *v1
 		return nil
 	}
 	orphaned := false
-	err := r.retries.try(ctx, req, flux, r.clock.Now(), func(ctx context.Context) (err error) {
+	err := r.retries.try(ctx, req, flux, func(ctx context.Context) (err error) {
 		orphaned, err = r.deleteSetup(ctx, flux)
 		return err
 	})

@@ -41,7 +41,7 @@ type FluxSetupReconciler struct {
 func NewFluxSetupReconciler(c client.Client, apiReader client.Reader, clock clock.PassiveClock) *FluxSetupReconciler {
 	r := &FluxSetupReconciler{
 		Client: holdingClient{c}, apiReader: apiReader, clock: clock, certificateKey: make([]byte, sha256.Size),
-		retries: newRetries(newRateLimiter(), retriedOfFluxSetup),
+		retries: newRetries(clock, newRateLimiter(), retriedOfFluxSetup),
 	}
 	rand.Read(r.certificateKey)
 	return r
@@ -97,7 +97,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	r.observeTime(&setup, &observed)
 	acting, stop := untilReport(ctx)
 	defer stop()
-	err = errors.Join(r.retries.try(acting, req, &setup, r.clock.Now(), func(ctx context.Context) error {
+	err = errors.Join(r.retries.try(acting, req, &setup, func(ctx context.Context) error {
 		defer r.observeTime(&setup, &observed)
 		return r.ensureDependents(ctx, &setup, &observed)
 	}), r.observePods(ctx, &setup, &observed))

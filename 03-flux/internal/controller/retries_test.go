@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
@@ -144,4 +146,25 @@ func TestRejectionForOtherReasonsIsPaced(t *testing.T) {
 		b.Expect(err).To(HaveOccurred())
 	}
 	b.Expect(tries).To(Equal(6))
+}
+
+// A write that hangs fails at the end of its time, and the time to the next try counts from then.
+func TestTriesArePacedFromTheFailure(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	clock := testclock.NewFakeClock(zero)
+	r := newRetries(clock, newRateLimiter(), retriedOfFlux)
+	tries := 0
+	for range 3 {
+		err := r.try(t.Context(), ctrl.Request{}, &v1alpha1.Flux{}, func(ctx context.Context) error {
+			if err := heldBy(ctx); err != nil {
+				return err
+			}
+			tries++
+			clock.Step(45 * time.Second)
+			return context.DeadlineExceeded
+		})
+		g.Expect(err).To(MatchError(context.DeadlineExceeded))
+	}
+	g.Expect(tries).To(Equal(1))
 }
