@@ -95,7 +95,7 @@ func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bo
 		return changed, err
 	}
 	// 3. What is not recorded counts as long as it can be observed.
-	addBegun(observed)
+	addUnrecorded(observed)
 	// 4. All nodes are cleaned up.
 	if !workersLeft(observed) && !anyToClean(observed) {
 		if err := r.confirmPods(ctx, observed); err != nil {
@@ -108,10 +108,11 @@ func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bo
 	return changed, errors.Join(err, unrecorded)
 }
 
-// addBegun adds to the observed record the nodes where work has begun and that could not be recorded.
-func addBegun(observed *observation) {
-	observed.unsure = anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
-	for node := range begunNodes(observed) {
+// addUnrecorded adds to the observed record the nodes that could not be recorded.
+func addUnrecorded(observed *observation) {
+	nodes := unrecordedNodes(observed)
+	observed.unsure = observed.unsure || len(nodes) > 0 || isUntraceable(observed)
+	for _, node := range nodes {
 		observed.record.Begin(node)
 	}
 }
@@ -174,7 +175,7 @@ func (r *GoopReconciler) ensureCleanup(ctx context.Context, observed *observatio
 // conclude writes the outcome of the cleanup to the status, and sends the Event. It comes before any release, because the
 // outcome is computed from objects that are deleted after it.
 func (r *GoopReconciler) conclude(ctx context.Context, observed *observation) error {
-	observed.unsure = observed.unsure || anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
+	addUnrecorded(observed)
 	return r.reportStatus(ctx, observed, concludedStatus(observed))
 }
 

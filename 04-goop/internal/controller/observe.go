@@ -38,6 +38,8 @@ func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*obs
 	}
 	observed.eligible = observed.nodes.eligible(observed.work.atWork)
 	observed.plan, observed.unplanned = plan.For(planInput(observed))
+	lose, _, _ := changes(observed)
+	observed.losing = len(lose) > 0
 	observed.mayCreatePods = goop.Spec.Suspend && mayCreatePods(observed)
 	observed.complete = true
 	return observed, nil
@@ -180,16 +182,12 @@ func planInput(observed *observation) plan.Input {
 // mayCreatePods reports whether the DaemonSet controller may still create pods for work that has to end: a DaemonSet has
 // nodes that the plan does not have, or its controller has not observed that it lost them.
 func mayCreatePods(observed *observation) bool {
-	planned := map[int]plan.Round{}
-	for _, round := range observed.plan {
-		planned[round.Number] = round
-	}
-	for number, daemonSet := range observed.rounds {
-		if !isBeingDeleted(daemonSet) && (!gains(observed.placed[number], planned[number]) || !isObserved(daemonSet)) {
+	for _, daemonSet := range observed.rounds {
+		if !isObserved(daemonSet) {
 			return true
 		}
 	}
-	return false
+	return observed.losing
 }
 
 // keptWithRoom leaves out the recorded workers on nodes that have no room for another worker of the Goop. The scheduler

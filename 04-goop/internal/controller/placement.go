@@ -125,16 +125,16 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observat
 	}
 	// After any other error the API server may have created it nevertheless.
 	if !isRejected(err) && !errors.Is(err, errNamespaceTerminating) {
-		r.pace.begins(observed.key())
+		r.pace.setUnbegun(observed.key(), "")
 	}
 	return err == nil, err
 }
 
 // placeRound writes the nodes of a round into the affinity of its DaemonSet. If work has to end although the nodes where
-// it has begun could not be recorded, a label of the DaemonSet says so: see endedUnrecorded.
+// it has begun could not be recorded, a label of the DaemonSet says so: see lostRounds.
 func (r *GoopReconciler) placeRound(ctx context.Context, observed *observation, round plan.Round) (bool, error) {
 	labels := roundLabels(observed.goop, round.Number)
-	if observed.stopping && beginsUnrecorded(observed) {
+	if observed.stopping && len(unrecordedNodes(observed)) > 0 {
 		labels[v1alpha1.LabelUnrecorded] = startLabel(observed.record)
 	}
 	return r.place(ctx, observed.goop, observed.rounds[round.Number], round, labels)

@@ -113,9 +113,10 @@ func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) 
 	if (observed.unreadable != "" && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
 		return false, nil
 	}
-	urgent := observed.work.vanishing || observed.cleaning.vanishing || anyNotBegun(observed, mayHaveBegun(observed)) ||
-		(len(observed.goop.Spec.CleanupCmd) > 0 && anyNotBegun(observed, observed.work.leaving)) ||
-		(observed.stopping && beginsUnrecorded(observed))
+	// Where work has begun can be recorded later, too, unless its pod is about to go.
+	urgent := observed.work.vanishing || observed.cleaning.vanishing || slices.ContainsFunc(unrecordedNodes(observed), func(node string) bool {
+		return observed.stopping || observed.losing || !observed.work.begun[node] || observed.work.leaving[node]
+	})
 	if wait := r.pace.wait(observed.key(), writesRecord, observed.now); wait > 0 && !urgent {
 		observed.requeueAfter(wait)
 		return false, nil
@@ -155,28 +156,7 @@ func anyUnrecorded(observed *observation) bool {
 	if len(observed.work.ended) > 0 && !ignoresResults(observed) {
 		return true
 	}
-	if len(observed.goop.Spec.CleanupCmd) == 0 {
-		return false
-	}
-	return len(observed.cleaning.ended) > 0 || anyNotBegun(observed, observed.work.begun) ||
-		(observed.stopping && beginsUnrecorded(observed)) || anyNotBegun(observed, mayHaveBegun(observed))
-}
-
-// beginsUnrecorded reports whether work has begun, or may begin at any moment, on a node that has to be cleaned up and
-// that the record does not list. Such a node has to be recorded before work is deleted.
-func beginsUnrecorded(observed *observation) bool {
-	return len(observed.goop.Spec.CleanupCmd) > 0 &&
-		(anyNotBegun(observed, observed.work.mayBegin) || anyNotBegun(observed, observed.work.begun))
-}
-
-// anyNotBegun reports whether the record lacks the start of work on any of these nodes.
-func anyNotBegun(observed *observation, nodes map[string]bool) bool {
-	for node := range nodes {
-		if !observed.record.Begun[node] {
-			return true
-		}
-	}
-	return false
+	return len(unrecordedNodes(observed)) > 0 || (len(observed.goop.Spec.CleanupCmd) > 0 && len(observed.cleaning.ended) > 0)
 }
 
 // addWork adds all unrecorded results to the record, in the order of node and round.
@@ -190,23 +170,13 @@ func addWork(r *record.Record, observed *observation) {
 	if len(observed.goop.Spec.CleanupCmd) == 0 {
 		return
 	}
-	for _, node := range slices.Sorted(maps.Keys(begunNodes(observed))) {
+	for _, node := range unrecordedNodes(observed) {
 		r.Begin(node)
 	}
 	for _, place := range sortedPlaces(observed.cleaning.ended) {
 		ended := observed.cleaning.ended[place]
 		r.Clean(place.Node, ended.ExitCode, ended.Tries)
 	}
-}
-
-// begunNodes returns the nodes where work has begun, or may have.
-func begunNodes(observed *observation) map[string]bool {
-	nodes := mayHaveBegun(observed)
-	maps.Copy(nodes, observed.work.begun)
-	if observed.stopping {
-		maps.Copy(nodes, observed.work.mayBegin)
-	}
-	return nodes
 }
 
 func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
@@ -281,7 +251,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return err
 	}
 	if shard.Number == 0 && len(observed.rounds)+len(observed.pods) == 0 {
-		r.pace.beginsRecord(observed.key(), goop.UID)
+		r.pace.setUnbegun(observed.key(), goop.UID)
 	}
 	return nil
 }

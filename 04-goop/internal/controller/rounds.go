@@ -27,12 +27,10 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 		return changed, errors.Join(rejected, err)
 	}
 	lose, gain, missing := changes(observed)
-	if len(lose) > 0 && beginsUnrecorded(observed) && !observed.stopping {
-		// The nodes where deleted work had begun have to be cleaned up, so they are recorded first. With stopping set,
-		// recordWork writes at once, and includes nodes where work may still begin. For work that has to end, recordAll has
-		// tried that: see placeRound.
-		observed.stopping = true
-		return r.recordWork(ctx, observed)
+	// The nodes where deleted work had begun have to be cleaned up. If recordAll could not record them, only work that has to
+	// end is deleted: see placeRound.
+	if !observed.stopping && len(unrecordedNodes(observed)) > 0 {
+		lose = nil
 	}
 	// A rejected change does not keep other work from ending.
 	changed, err := r.endRounds(ctx, observed, lose)
