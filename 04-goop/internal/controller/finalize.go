@@ -119,12 +119,8 @@ func addUnrecorded(observed *observation) {
 
 // endWork deletes the DaemonSets of the work. Before that they lose their nodes, and their controller has to observe it:
 // otherwise it could create a pod after the cleanup. Those that cannot lose their nodes are deleted at once, and so are
-// those that the Goop no longer owns, because their events do not trigger a reconciliation.
+// those that the Goop no longer owns, because their events do not trigger a reconciliation. Then orphaned workers end.
 func (r *GoopReconciler) endWork(ctx context.Context, observed *observation) (bool, error) {
-	if changed, err := r.endOrphans(ctx, observed, nil); changed || err != nil {
-		return changed, err
-	}
-	orphaned := orphanedRounds(observed)
 	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
 		daemonSet, none := observed.rounds[number], plan.Round{Number: number}
 		switch owned := metav1.IsControlledBy(daemonSet, observed.goop); {
@@ -134,12 +130,12 @@ func (r *GoopReconciler) endWork(ctx context.Context, observed *observation) (bo
 			if changed, err := r.placeRound(ctx, observed, none); changed || (err != nil && !isRejected(err)) {
 				return changed, err
 			}
-		case (owned && !isObserved(daemonSet)) || orphaned[number]:
+		case owned && !isObserved(daemonSet):
 			continue
 		}
 		return true, deleteDependent(ctx, r.Client, daemonSet)
 	}
-	return false, nil
+	return false, r.endOrphans(ctx, observed, nil)
 }
 
 // ensureCleanup creates or updates the DaemonSet of the cleanup. Its nodes are those that exist and where the cleanup has

@@ -18,9 +18,9 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 	if observed.unreadable != "" && !observed.stopping {
 		return false, nil
 	}
-	changed, rejected := r.endOrphans(ctx, observed, observed.plan)
-	if changed || isObstacle(rejected) {
-		return changed, rejected
+	rejected := r.endOrphans(ctx, observed, observed.plan)
+	if isObstacle(rejected) {
+		return false, rejected
 	}
 	if observed.hostRejected {
 		changed, err := r.deleteRounds(ctx, observed)
@@ -214,12 +214,11 @@ func (r *GoopReconciler) deleteAfterTTL(ctx context.Context, observed *observati
 	return false, nil
 }
 
-// deleteRounds ends the work by deleting its DaemonSets, except those that have to adopt orphaned workers first. An error with
-// one of them does not keep the others. It has the same retries as endRounds.
+// deleteRounds ends the work by deleting its DaemonSets. An error with one of them does not keep the others. It has the same
+// retries as endRounds.
 func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation) (changed bool, err error) {
-	orphaned := orphanedRounds(observed)
 	left := slices.DeleteFunc(slices.Sorted(maps.Keys(observed.rounds)), func(number int) bool {
-		return isBeingDeleted(observed.rounds[number]) || orphaned[number]
+		return isBeingDeleted(observed.rounds[number])
 	})
 	if len(left) == 0 {
 		return false, nil
