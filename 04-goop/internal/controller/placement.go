@@ -101,14 +101,8 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observat
 		return false, err
 	}
 	// A DaemonSet that the Goop no longer owns is a name conflict. It is not deleted.
-	live := &appsv1.DaemonSet{}
-	found, err := findDependent(ctx, r.Client, r.Client, goop, live, client.ObjectKeyFromObject(desired))
+	found, err := findFor(ctx, r.Client, goop, &appsv1.DaemonSet{}, desired.Name)
 	switch {
-	case isRejected(err) && isBeingDeleted(live):
-		err = &rejectedError{
-			reason:  v1alpha1.ReasonNameConflict,
-			message: fmt.Sprintf("DaemonSet %s is being deleted: another one is created when it no longer exists", desired.Name),
-		}
 	case err != nil:
 	case found:
 		// It has appeared in the cache since the observation.

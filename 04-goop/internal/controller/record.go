@@ -233,7 +233,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return err
 	}
 	desired, live := desiredShard(goop, shard), &corev1.ConfigMap{}
-	if found, err := findDependent(ctx, r.Client, r.Client, goop, live, client.ObjectKeyFromObject(desired)); err != nil {
+	if found, err := findFor(ctx, r.Client, goop, live, desired.Name); err != nil {
 		return err
 	} else if found {
 		return r.discardShard(ctx, live)
