@@ -5,7 +5,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
@@ -64,6 +67,10 @@ func (r *GoopReconciler) beginRounds(ctx context.Context, observed *observation,
 	return firstChange(append(gain, missing...), func(round plan.Round) (bool, error) {
 		if observed.rounds[round.Number] != nil {
 			return r.placeRound(ctx, observed, round)
+		}
+		// A user may have deleted one whose pods the cache does not have yet.
+		if err := r.confirmPods(ctx, observed, client.MatchingLabels{v1alpha1.LabelRound: strconv.Itoa(round.Number)}); err != nil {
+			return false, err
 		}
 		return r.createDaemonSet(ctx, observed, round, desiredRound(observed.goop, round, r.images), observed.work.ending)
 	}, isOfOneName)
