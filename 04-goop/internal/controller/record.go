@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -195,7 +196,13 @@ func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation
 	if len(changed) == 0 {
 		return fmt.Errorf("recording the work of Goop %s: there is nothing to record", observed.goop.Name)
 	}
-	err := r.recordRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) error {
+	// One that hangs leaves half of the time for work that has to end.
+	if deadline, limited := ctx.Deadline(); limited {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer stop()
+	}
+	err := r.recordRetries.try(ctx, observed.request(), observed.goop, func(ctx context.Context) error {
 		return r.writeShard(ctx, observed, changed[0])
 	})
 	if err == nil {

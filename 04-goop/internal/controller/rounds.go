@@ -83,7 +83,7 @@ func (r *GoopReconciler) endRounds(ctx context.Context, observed *observation, l
 	if len(lose) == 0 {
 		return false, nil
 	}
-	err = r.endRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) (err error) {
+	err = r.endRetries.try(ctx, observed.request(), observed.goop, func(ctx context.Context) (err error) {
 		changed, err = firstChange(lose, func(round plan.Round) (bool, error) { return r.placeRound(ctx, observed, round) }, isRejected)
 		return err
 	})
@@ -230,7 +230,7 @@ func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation
 	if len(left) == 0 {
 		return false, nil
 	}
-	err = r.endRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) (failed error) {
+	err = r.endRetries.try(ctx, observed.request(), observed.goop, func(ctx context.Context) (failed error) {
 		for _, number := range left {
 			err := deleteDependent(ctx, r.Client, observed.rounds[number])
 			changed, failed = changed || err == nil, errors.Join(failed, err)
