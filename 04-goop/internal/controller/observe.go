@@ -40,7 +40,6 @@ func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*obs
 	observed.plan, observed.unplanned = plan.For(planInput(observed))
 	lose, _, _ := changes(observed)
 	observed.losing = len(lose) > 0
-	observed.mayCreatePods = goop.Spec.Suspend && mayCreatePods(observed)
 	observed.complete = true
 	return observed, nil
 }
@@ -177,17 +176,6 @@ func planInput(observed *observation) plan.Input {
 		}
 	}
 	return in
-}
-
-// mayCreatePods reports whether the DaemonSet controller may still create pods for work that has to end: a DaemonSet has
-// nodes that the plan does not have, or its controller has not observed that it lost them.
-func mayCreatePods(observed *observation) bool {
-	for _, daemonSet := range observed.rounds {
-		if !isObserved(daemonSet) {
-			return true
-		}
-	}
-	return observed.losing
 }
 
 // keptWithRoom leaves out the recorded workers on nodes that have no room for another worker of the Goop. The scheduler

@@ -66,8 +66,6 @@ type observation struct {
 	// losing: DaemonSets have nodes that the plan does not have, so that pods are about to be deleted.
 	losing bool
 
-	// mayCreatePods: the DaemonSet controller may still create pods for work that is being suspended.
-	mayCreatePods bool
 	// noPods: work has to be done, and for some time there has been no pod for it.
 	noPods bool
 	// failure is what failed; nil if nothing did.
@@ -204,6 +202,17 @@ func isDamaged(observed *observation) bool { return observed.lost != "" || obser
 // is being deleted nor writes its status.
 func isObserved(daemonSet *appsv1.DaemonSet) bool {
 	return isBeingDeleted(daemonSet) || daemonSet.Status.ObservedGeneration >= daemonSet.Generation
+}
+
+// mayCreatePods reports whether the DaemonSet controller may still create pods for work that has to end: a DaemonSet has
+// nodes that the plan does not have, or its controller has not observed that it lost them.
+func mayCreatePods(observed *observation) bool {
+	for _, daemonSet := range observed.rounds {
+		if !isObserved(daemonSet) {
+			return true
+		}
+	}
+	return observed.losing
 }
 
 func isBeingDeleted(daemonSet *appsv1.DaemonSet) bool { return !daemonSet.DeletionTimestamp.IsZero() }
