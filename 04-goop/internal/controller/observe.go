@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -125,15 +124,6 @@ func addWithoutDaemonSet(owners map[types.UID]podOwner, observed *observation, r
 		}
 		owners[key] = podOwner{round: round, deleted: true, orphaned: isOrphan(pod)}
 	}
-}
-
-// roundOfPod returns the round in the label of a pod; false if the label is not a valid round number.
-func roundOfPod(pod *corev1.Pod) (int, bool) {
-	number, err := strconv.Atoi(pod.Labels[v1alpha1.LabelRound])
-	if err != nil || number < 0 || number >= v1alpha1.MaxRounds {
-		return 0, false
-	}
-	return number, true
 }
 
 // planInput collects the input of the plan. Workers that have finished count as finished even before they are recorded,
