@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
 // findDependent reports whether a dependent exists, and reads it into live. An object of its name that owner does not own
@@ -29,6 +31,22 @@ func findDependent(ctx context.Context, c client.Client, reader client.Reader, o
 		return false, nameConflict(dependent)
 	}
 	return true, nil
+}
+
+// findFor is findDependent for a Goop. An object that is being deleted is a name conflict too, and that passes.
+func findFor(ctx context.Context, c client.Client, goop *v1alpha1.Goop, live client.Object, name string) (bool, error) {
+	found, err := findDependent(ctx, c, c, goop, live, client.ObjectKey{Namespace: goop.Namespace, Name: name})
+	if live.GetDeletionTimestamp().IsZero() || (err != nil && !isRejected(err)) {
+		return found, err
+	}
+	dependent, err := describe(c, live, name)
+	if err != nil {
+		return false, err
+	}
+	return false, &rejectedError{
+		reason:  v1alpha1.ReasonNameConflict,
+		message: dependent + " is being deleted: another one is created when it no longer exists",
+	}
 }
 
 // createDependent creates a dependent. Its name is the idempotency key, so a creation never touches an object that exists.

@@ -33,18 +33,19 @@ func (r *GoopReconciler) confirm(ctx context.Context, goop *v1alpha1.Goop) error
 	return nil
 }
 
-// confirmPods checks against the API server that the cache has all pods of the work. The DaemonSet controller may have
-// created one a moment before it observed that its DaemonSet has no nodes, and the cache may have that first.
-func (r *GoopReconciler) confirmPods(ctx context.Context, observed *observation) error {
+// confirmPods checks against the API server that the cache has all pods of the work, or those that options select. The
+// DaemonSet controller may have created one a moment before it observed that its DaemonSet has no nodes, or no longer exists,
+// and the cache may have that first.
+func (r *GoopReconciler) confirmPods(ctx context.Context, observed *observation, options ...client.ListOption) error {
 	known := make(map[types.UID]bool, len(observed.pods))
 	for i := range observed.pods {
 		known[observed.pods[i].UID] = true
 	}
 	goop := observed.goop
 	var live corev1.PodList
-	err := r.apiReader.List(ctx, &live, client.InNamespace(goop.Namespace), client.MatchingLabels{
+	err := r.apiReader.List(ctx, &live, append(options, client.InNamespace(goop.Namespace), client.MatchingLabels{
 		v1alpha1.LabelGoop: goop.Name, v1alpha1.LabelRole: v1alpha1.RoleWork,
-	})
+	})...)
 	if err != nil {
 		return fmt.Errorf("listing Pods of Goop %s: %w", goop.Name, err)
 	}

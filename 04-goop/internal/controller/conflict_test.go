@@ -15,23 +15,30 @@ import (
 	"example.com/workbook/04-goop/internal/record"
 )
 
-// The DaemonSet of an earlier Goop is being deleted, and has a name that the Goop needs.
+// A dependent of an earlier Goop is being deleted, and has a name that the Goop needs.
 func TestNameConflictThatPasses(t *testing.T) {
 	t.Parallel()
-	f := newGoopTestEnv(t, "a")
-	other := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace, UID: "other"}, Spec: f.spec()}
-	notOwned := desiredRound(other, plan.Round{}, testImages)
-	notOwned.Finalizers = []string{othersFinalizer}
-	f.Expect(f.client.Create(f.ctx, notOwned)).To(Succeed())
-	f.Expect(f.client.Delete(f.ctx, notOwned)).To(Succeed())
-	f.create()
-	f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(
-		Equal("DaemonSet job-0 is being deleted: another one is created when it no longer exists"))
-	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(notOwned), notOwned)).To(Succeed())
-	notOwned.Finalizers = nil
-	f.Expect(f.client.Update(f.ctx, notOwned)).To(Succeed())
-	f.settle()
-	f.expectRunning(v1alpha1.ReasonWorking)
+	for named, dependentOf := range map[string]func(*v1alpha1.Goop) client.Object{
+		"DaemonSet job-0":        func(goop *v1alpha1.Goop) client.Object { return desiredRound(goop, plan.Round{}, testImages) },
+		"ConfigMap job-record-0": func(goop *v1alpha1.Goop) client.Object { return desiredShard(goop, record.Shard{}) },
+	} {
+		t.Run(named, func(t *testing.T) {
+			t.Parallel()
+			f := newGoopTestEnv(t, "a")
+			notOwned := dependentOf(&v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace, UID: "other"}, Spec: f.spec()})
+			notOwned.SetFinalizers([]string{othersFinalizer})
+			f.Expect(f.client.Create(f.ctx, notOwned)).To(Succeed())
+			f.Expect(f.client.Delete(f.ctx, notOwned)).To(Succeed())
+			f.create()
+			f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(
+				Equal(named + " is being deleted: another one is created when it no longer exists"))
+			f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(notOwned), notOwned)).To(Succeed())
+			notOwned.SetFinalizers(nil)
+			f.Expect(f.client.Update(f.ctx, notOwned)).To(Succeed())
+			f.settle()
+			f.expectRunning(v1alpha1.ReasonWorking)
+		})
+	}
 }
 
 // An object that the Goop does not own has a name that the Goop needs. It is left unchanged, and all other dependents are

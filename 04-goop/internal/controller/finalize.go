@@ -95,7 +95,7 @@ func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bo
 		return changed, err
 	}
 	// 3. What is not recorded counts as long as it can be observed.
-	addBegun(observed)
+	addUnrecorded(observed)
 	// 4. All nodes are cleaned up.
 	if !workersLeft(observed) && !anyToClean(observed) {
 		if err := r.confirmPods(ctx, observed); err != nil {
@@ -108,22 +108,19 @@ func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bo
 	return changed, errors.Join(err, unrecorded)
 }
 
-// addBegun adds to the observed record the nodes where work has begun and that could not be recorded.
-func addBegun(observed *observation) {
-	observed.unsure = anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
-	for node := range begunNodes(observed) {
+// addUnrecorded adds to the observed record the nodes that could not be recorded.
+func addUnrecorded(observed *observation) {
+	nodes := unrecordedNodes(observed)
+	observed.unsure = observed.unsure || len(nodes) > 0 || isUntraceable(observed)
+	for _, node := range nodes {
 		observed.record.Begin(node)
 	}
 }
 
 // endWork deletes the DaemonSets of the work. Before that they lose their nodes, and their controller has to observe it:
 // otherwise it could create a pod after the cleanup. Those that cannot lose their nodes are deleted at once, and so are
-// those that the Goop no longer owns, because their events do not trigger a reconciliation.
+// those that the Goop no longer owns, because their events do not trigger a reconciliation. Then orphaned workers end.
 func (r *GoopReconciler) endWork(ctx context.Context, observed *observation) (bool, error) {
-	if changed, err := r.endOrphans(ctx, observed, nil); changed || err != nil {
-		return changed, err
-	}
-	orphaned := orphanedRounds(observed)
 	for _, number := range slices.Sorted(maps.Keys(observed.rounds)) {
 		daemonSet, none := observed.rounds[number], plan.Round{Number: number}
 		switch owned := metav1.IsControlledBy(daemonSet, observed.goop); {
@@ -133,12 +130,12 @@ func (r *GoopReconciler) endWork(ctx context.Context, observed *observation) (bo
 			if changed, err := r.placeRound(ctx, observed, none); changed || (err != nil && !isRejected(err)) {
 				return changed, err
 			}
-		case (owned && !isObserved(daemonSet)) || orphaned[number]:
+		case owned && !isObserved(daemonSet):
 			continue
 		}
 		return true, deleteDependent(ctx, r.Client, daemonSet)
 	}
-	return false, nil
+	return false, r.endOrphans(ctx, observed, nil)
 }
 
 // ensureCleanup creates or updates the DaemonSet of the cleanup. Its nodes are those that exist and where the cleanup has
@@ -174,7 +171,7 @@ func (r *GoopReconciler) ensureCleanup(ctx context.Context, observed *observatio
 // conclude writes the outcome of the cleanup to the status, and sends the Event. It comes before any release, because the
 // outcome is computed from objects that are deleted after it.
 func (r *GoopReconciler) conclude(ctx context.Context, observed *observation) error {
-	observed.unsure = observed.unsure || anyNotBegun(observed, mayHaveBegun(observed)) || isUntraceable(observed)
+	addUnrecorded(observed)
 	return r.reportStatus(ctx, observed, concludedStatus(observed))
 }
 

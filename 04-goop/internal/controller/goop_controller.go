@@ -76,9 +76,10 @@ type GoopReconciler struct {
 // NewGoopReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 // allowHostAccess permits what Goops request in spec.host.
 func NewGoopReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock, images Images, allowHostAccess bool) *GoopReconciler {
+	paced := func() *retries { return newRetries(clock, newRateLimiter(), retried) }
 	return &GoopReconciler{
 		Client: holdingClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, images: images, allowHostAccess: allowHostAccess,
-		retries: newRetries(newRateLimiter(), retried), recordRetries: newRetries(newRateLimiter(), retried), endRetries: newRetries(newRateLimiter(), retried),
+		retries: paced(), recordRetries: paced(), endRetries: paced(),
 	}
 }
 
@@ -127,7 +128,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	acting, stop := untilReport(ctx)
 	defer stop()
 	if err == nil {
-		err = r.retries.try(acting, req, &goop, observed.now, func(ctx context.Context) (err error) {
+		err = r.retries.try(acting, req, &goop, func(ctx context.Context) (err error) {
 			earlierErr := errors.Join(r.releaseEarlier(ctx, observed), r.endOrphansOfOthers(ctx, observed.key(), observed.pods))
 			if goop.DeletionTimestamp.IsZero() {
 				changed, err = r.ensureDependents(ctx, observed)
@@ -165,7 +166,7 @@ func (r *GoopReconciler) endKept(ctx context.Context, req ctrl.Request, goop *v1
 	}
 	observed, err := r.observe(ctx, goop)
 	if err == nil {
-		err = r.retries.try(ctx, req, goop, observed.now, func(ctx context.Context) error { return r.deleteAll(ctx, observed) })
+		err = r.retries.try(ctx, req, goop, func(ctx context.Context) error { return r.deleteAll(ctx, observed) })
 	}
 	if isStale(err) {
 		return ctrl.Result{}, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +37,8 @@ func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*obs
 	}
 	observed.eligible = observed.nodes.eligible(observed.work.atWork)
 	observed.plan, observed.unplanned = plan.For(planInput(observed))
-	observed.mayCreatePods = goop.Spec.Suspend && mayCreatePods(observed)
+	lose, _, _ := changes(observed)
+	observed.losing = len(lose) > 0
 	observed.complete = true
 	return observed, nil
 }
@@ -126,15 +126,6 @@ func addWithoutDaemonSet(owners map[types.UID]podOwner, observed *observation, r
 	}
 }
 
-// roundOfPod returns the round in the label of a pod; false if the label is not a valid round number.
-func roundOfPod(pod *corev1.Pod) (int, bool) {
-	number, err := strconv.Atoi(pod.Labels[v1alpha1.LabelRound])
-	if err != nil || number < 0 || number >= v1alpha1.MaxRounds {
-		return 0, false
-	}
-	return number, true
-}
-
 // planInput collects the input of the plan. Workers that have finished count as finished even before they are recorded,
 // so that they do not run again.
 func planInput(observed *observation) plan.Input {
@@ -175,21 +166,6 @@ func planInput(observed *observation) plan.Input {
 		}
 	}
 	return in
-}
-
-// mayCreatePods reports whether the DaemonSet controller may still create pods for work that has to end: a DaemonSet has
-// nodes that the plan does not have, or its controller has not observed that it lost them.
-func mayCreatePods(observed *observation) bool {
-	planned := map[int]plan.Round{}
-	for _, round := range observed.plan {
-		planned[round.Number] = round
-	}
-	for number, daemonSet := range observed.rounds {
-		if !isBeingDeleted(daemonSet) && (!gains(observed.placed[number], planned[number]) || !isObserved(daemonSet)) {
-			return true
-		}
-	}
-	return false
 }
 
 // keptWithRoom leaves out the recorded workers on nodes that have no room for another worker of the Goop. The scheduler

@@ -48,7 +48,7 @@ func TestOrphanedWorkersEnd(t *testing.T) {
 			f.orphanWorkers()
 			f.clock.Step(time.Hour)
 			f.settle()
-			f.Expect(f.daemonSets()).To(BeEmpty())
+			f.Expect(f.daemonSets()).To(HaveEach(HaveField("OwnerReferences", HaveExactElements(HaveField("Kind", "Pod")))), "the garbage collector deletes it")
 		}, nil},
 		"no host access": {func(f *goopTestEnv) {
 			f.reconciler.allowHostAccess = false

@@ -110,7 +110,7 @@ func cleanupOutcome(observed *observation) (reason, message string) {
 	// The uid of a shard that was lost before the end of the work is empty.
 	unsure := observed.unsure || isDamaged(observed) || slices.Contains(observed.uids, "")
 	switch {
-	case begun == 0 && (unsure || observed.forged >= 0 || len(observed.work.begun) > 0):
+	case begun == 0 && (unsure || observed.forged >= 0):
 		return v1alpha1.ReasonCleanupIncomplete, "cleanupCmd has not run: the record does not say where workers had started"
 	case begun == 0:
 		return v1alpha1.ReasonCleanedUp, "no worker had started: there was nothing to clean up"

@@ -74,21 +74,15 @@ func (p *pace) forget(goop types.NamespacedName) {
 	delete(p.unbegun, goop)
 }
 
-// beginsRecord is called when the record of a Goop was created, before any DaemonSet is.
-func (p *pace) beginsRecord(goop types.NamespacedName, uid types.UID) {
+// setUnbegun is called with the uid of a Goop when its record was created, before any DaemonSet is, and without one when a
+// DaemonSet was created, or may have been.
+func (p *pace) setUnbegun(goop types.NamespacedName, uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.unbegun == nil {
 		p.unbegun = map[types.NamespacedName]types.UID{}
 	}
 	p.unbegun[goop] = uid
-}
-
-// begins is called when a DaemonSet was created, or may have been.
-func (p *pace) begins(goop types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.unbegun, goop)
 }
 
 // isUnbegun reports whether it is certain that no DaemonSet was ever created for a Goop.

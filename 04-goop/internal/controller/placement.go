@@ -18,41 +18,18 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// endOrphans ends the workers that a user has orphaned, except those that DaemonSets of these rounds are about to adopt. The
-// operator has no permission to delete pods: a DaemonSet without nodes adopts them, and its controller deletes them.
-func (r *GoopReconciler) endOrphans(ctx context.Context, observed *observation, adopting []plan.Round) (bool, error) {
-	for _, number := range slices.Sorted(maps.Keys(orphanedRounds(observed))) {
-		if observed.rounds[number] == nil && !slices.ContainsFunc(adopting, func(round plan.Round) bool { return round.Number == number }) {
-			none := plan.Round{Number: number}
-			return r.createDaemonSet(ctx, observed, none, desiredRound(observed.goop, none, r.images), nil)
-		}
-	}
-	return false, nil
-}
-
-// orphanedRounds returns the rounds with workers that a user has orphaned.
-func orphanedRounds(observed *observation) map[int]bool {
-	rounds := map[int]bool{}
-	for place := range observed.work.orphaned {
-		rounds[place.Round] = true
-	}
-	return rounds
+// endOrphans ends the workers that a user has orphaned, except those that DaemonSets of these rounds are about to adopt.
+func (r *GoopReconciler) endOrphans(ctx context.Context, observed *observation, adopting []plan.Round) error {
+	return r.adopt(ctx, observed.pods, func(pod *corev1.Pod) bool {
+		number, isRound := roundOfPod(pod)
+		return isRound && isWorkOf(observed.goop, pod) && observed.rounds[number] == nil &&
+			!slices.ContainsFunc(adopting, func(round plan.Round) bool { return round.Number == number })
+	})
 }
 
 // endOrphansOfOthers does the same for Goops of this name that no longer exist.
 func (r *GoopReconciler) endOrphansOfOthers(ctx context.Context, goop types.NamespacedName, pods []corev1.Pod) error {
-	first := map[string]*corev1.Pod{}
-	for i := range pods {
-		pod := &pods[i]
-		uid := pod.Labels[v1alpha1.LabelGoopUID]
-		if !isOrphan(pod) || uid == "" || pod.Labels[v1alpha1.LabelRole] == "" {
-			continue
-		}
-		if before := first[uid]; before == nil || pod.Name < before.Name {
-			first[uid] = pod
-		}
-	}
-	if len(first) == 0 {
+	if !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return isOrphan(&pod) }) {
 		return nil
 	}
 	// The cache may lack a Goop that exists.
@@ -60,10 +37,29 @@ func (r *GoopReconciler) endOrphansOfOthers(ctx context.Context, goop types.Name
 	if err := r.apiReader.Get(ctx, goop, &live); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Goop %s: %w", goop.Name, err)
 	}
-	delete(first, string(live.UID))
-	var failed error
-	for _, uid := range slices.Sorted(maps.Keys(first)) {
-		desired := desiredAdopter(first[uid], r.images)
+	return r.adopt(ctx, pods, func(pod *corev1.Pod) bool {
+		uid := pod.Labels[v1alpha1.LabelGoopUID]
+		return uid != "" && uid != string(live.UID) && pod.Labels[v1alpha1.LabelRole] != ""
+	})
+}
+
+// adopt creates DaemonSets without nodes that adopt orphaned pods, one for those of each round of a Goop. The operator has no
+// permission to delete pods: the controller of such a DaemonSet deletes them.
+func (r *GoopReconciler) adopt(ctx context.Context, pods []corev1.Pod, isToEnd func(*corev1.Pod) bool) (failed error) {
+	first := map[string]*corev1.Pod{}
+	for i := range pods {
+		pod := &pods[i]
+		if !isOrphan(pod) || !isToEnd(pod) {
+			continue
+		}
+		// The cache has only the labels that DaemonSets select by.
+		key := fmt.Sprint(pod.Labels)
+		if before := first[key]; before == nil || pod.Name < before.Name {
+			first[key] = pod
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(first)) {
+		desired := desiredAdopter(first[key], r.images)
 		err := r.Get(ctx, client.ObjectKeyFromObject(desired), &appsv1.DaemonSet{})
 		if apierrors.IsNotFound(err) {
 			_, err = createDependent(ctx, r.Client, fieldOwner, desired)
@@ -73,14 +69,16 @@ func (r *GoopReconciler) endOrphansOfOthers(ctx context.Context, goop types.Name
 	return failed
 }
 
-// desiredAdopter is a DaemonSet without nodes that adopts the orphaned workers of a Goop that no longer exists. One of them
-// owns it. After this pod the garbage collector deletes it, and with it those that have not ended.
+// desiredAdopter is a DaemonSet without nodes that adopts the orphaned workers of a round. One of them owns it. After this pod
+// the garbage collector deletes it, and with it those that have not ended.
 func desiredAdopter(orphan *corev1.Pod, images Images) *appsv1.DaemonSet {
-	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{
-		Name: orphan.Labels[v1alpha1.LabelGoop], Namespace: orphan.Namespace, UID: types.UID(orphan.Labels[v1alpha1.LabelGoopUID]),
-	}}
+	goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: orphan.Labels[v1alpha1.LabelGoop]}}
 	labels := dependentLabels(goop)
-	labels[v1alpha1.LabelGoopUID] = string(goop.UID)
+	for _, name := range []string{v1alpha1.LabelGoopUID, v1alpha1.LabelRole, v1alpha1.LabelRound} {
+		if value, found := orphan.Labels[name]; found {
+			labels[name] = value
+		}
+	}
 	pod := desiredPod(goop, nil, "", images)
 	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: nodeSelectorOf(plan.Round{}),
@@ -103,14 +101,8 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observat
 		return false, err
 	}
 	// A DaemonSet that the Goop no longer owns is a name conflict. It is not deleted.
-	live := &appsv1.DaemonSet{}
-	found, err := findDependent(ctx, r.Client, r.Client, goop, live, client.ObjectKeyFromObject(desired))
+	found, err := findFor(ctx, r.Client, goop, &appsv1.DaemonSet{}, desired.Name)
 	switch {
-	case isRejected(err) && isBeingDeleted(live):
-		err = &rejectedError{
-			reason:  v1alpha1.ReasonNameConflict,
-			message: fmt.Sprintf("DaemonSet %s is being deleted: another one is created when it no longer exists", desired.Name),
-		}
 	case err != nil:
 	case found:
 		// It has appeared in the cache since the observation.
@@ -125,16 +117,16 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observat
 	}
 	// After any other error the API server may have created it nevertheless.
 	if !isRejected(err) && !errors.Is(err, errNamespaceTerminating) {
-		r.pace.begins(observed.key())
+		r.pace.setUnbegun(observed.key(), "")
 	}
 	return err == nil, err
 }
 
 // placeRound writes the nodes of a round into the affinity of its DaemonSet. If work has to end although the nodes where
-// it has begun could not be recorded, a label of the DaemonSet says so: see endedUnrecorded.
+// it has begun could not be recorded, a label of the DaemonSet says so: see lostRounds.
 func (r *GoopReconciler) placeRound(ctx context.Context, observed *observation, round plan.Round) (bool, error) {
 	labels := roundLabels(observed.goop, round.Number)
-	if observed.stopping && beginsUnrecorded(observed) {
+	if observed.stopping && len(unrecordedNodes(observed)) > 0 {
 		labels[v1alpha1.LabelUnrecorded] = startLabel(observed.record)
 	}
 	return r.place(ctx, observed.goop, observed.rounds[round.Number], round, labels)

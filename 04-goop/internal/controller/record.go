@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -113,9 +114,10 @@ func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) 
 	if (observed.unreadable != "" && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
 		return false, nil
 	}
-	urgent := observed.work.vanishing || observed.cleaning.vanishing || anyNotBegun(observed, mayHaveBegun(observed)) ||
-		(len(observed.goop.Spec.CleanupCmd) > 0 && anyNotBegun(observed, observed.work.leaving)) ||
-		(observed.stopping && beginsUnrecorded(observed))
+	// Where work has begun can be recorded later, too, unless its pod is about to go.
+	urgent := observed.work.vanishing || observed.cleaning.vanishing || slices.ContainsFunc(unrecordedNodes(observed), func(node string) bool {
+		return observed.stopping || observed.losing || !observed.work.begun[node] || observed.work.leaving[node]
+	})
 	if wait := r.pace.wait(observed.key(), writesRecord, observed.now); wait > 0 && !urgent {
 		observed.requeueAfter(wait)
 		return false, nil
@@ -155,28 +157,7 @@ func anyUnrecorded(observed *observation) bool {
 	if len(observed.work.ended) > 0 && !ignoresResults(observed) {
 		return true
 	}
-	if len(observed.goop.Spec.CleanupCmd) == 0 {
-		return false
-	}
-	return len(observed.cleaning.ended) > 0 || anyNotBegun(observed, observed.work.begun) ||
-		(observed.stopping && beginsUnrecorded(observed)) || anyNotBegun(observed, mayHaveBegun(observed))
-}
-
-// beginsUnrecorded reports whether work has begun, or may begin at any moment, on a node that has to be cleaned up and
-// that the record does not list. Such a node has to be recorded before work is deleted.
-func beginsUnrecorded(observed *observation) bool {
-	return len(observed.goop.Spec.CleanupCmd) > 0 &&
-		(anyNotBegun(observed, observed.work.mayBegin) || anyNotBegun(observed, observed.work.begun))
-}
-
-// anyNotBegun reports whether the record lacks the start of work on any of these nodes.
-func anyNotBegun(observed *observation, nodes map[string]bool) bool {
-	for node := range nodes {
-		if !observed.record.Begun[node] {
-			return true
-		}
-	}
-	return false
+	return len(unrecordedNodes(observed)) > 0 || (len(observed.goop.Spec.CleanupCmd) > 0 && len(observed.cleaning.ended) > 0)
 }
 
 // addWork adds all unrecorded results to the record, in the order of node and round.
@@ -190,23 +171,13 @@ func addWork(r *record.Record, observed *observation) {
 	if len(observed.goop.Spec.CleanupCmd) == 0 {
 		return
 	}
-	for _, node := range slices.Sorted(maps.Keys(begunNodes(observed))) {
+	for _, node := range unrecordedNodes(observed) {
 		r.Begin(node)
 	}
 	for _, place := range sortedPlaces(observed.cleaning.ended) {
 		ended := observed.cleaning.ended[place]
 		r.Clean(place.Node, ended.ExitCode, ended.Tries)
 	}
-}
-
-// begunNodes returns the nodes where work has begun, or may have.
-func begunNodes(observed *observation) map[string]bool {
-	nodes := mayHaveBegun(observed)
-	maps.Copy(nodes, observed.work.begun)
-	if observed.stopping {
-		maps.Copy(nodes, observed.work.mayBegin)
-	}
-	return nodes
 }
 
 func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
@@ -225,7 +196,13 @@ func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation
 	if len(changed) == 0 {
 		return fmt.Errorf("recording the work of Goop %s: there is nothing to record", observed.goop.Name)
 	}
-	err := r.recordRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) error {
+	// One that hangs leaves half of the time for work that has to end.
+	if deadline, limited := ctx.Deadline(); limited {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer stop()
+	}
+	err := r.recordRetries.try(ctx, observed.request(), observed.goop, func(ctx context.Context) error {
 		return r.writeShard(ctx, observed, changed[0])
 	})
 	if err == nil {
@@ -263,7 +240,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return err
 	}
 	desired, live := desiredShard(goop, shard), &corev1.ConfigMap{}
-	if found, err := findDependent(ctx, r.Client, r.Client, goop, live, client.ObjectKeyFromObject(desired)); err != nil {
+	if found, err := findFor(ctx, r.Client, goop, live, desired.Name); err != nil {
 		return err
 	} else if found {
 		return r.discardShard(ctx, live)
@@ -281,7 +258,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return err
 	}
 	if shard.Number == 0 && len(observed.rounds)+len(observed.pods) == 0 {
-		r.pace.beginsRecord(observed.key(), goop.UID)
+		r.pace.setUnbegun(observed.key(), goop.UID)
 	}
 	return nil
 }

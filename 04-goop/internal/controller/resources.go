@@ -59,6 +59,15 @@ func roundNumber(goop, name string) (int, bool) {
 	return number, err == nil && number >= 0 && name == roundName(goop, number)
 }
 
+// roundOfPod returns the round in the label of a pod; false if the label is not a valid round number.
+func roundOfPod(pod *corev1.Pod) (int, bool) {
+	number, err := strconv.Atoi(pod.Labels[v1alpha1.LabelRound])
+	if err != nil || number < 0 || number >= v1alpha1.MaxRounds {
+		return 0, false
+	}
+	return number, true
+}
+
 // cleanupName is the name of the DaemonSet of the cleanup.
 func cleanupName(goop string) string { return goop + "-cleanup" }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -20,6 +21,7 @@ import (
 // the queue cannot pace them alone: an event bypasses it, and each write of our own is one. A webhook that changes what is
 // written in another way each time, or rejects it for another reason, kept the operator writing without a pause.
 type retries struct {
+	clock clock.PassiveClock
 	// limiter is one like the queue's: see newRateLimiter in watches.go.
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 	// retried returns what of an error is tried again; the rest waits for an event.
@@ -39,16 +41,16 @@ type failedTry struct {
 	err        error
 }
 
-func newRetries(limiter workqueue.TypedRateLimiter[reconcile.Request], retried func(error) error) *retries {
-	return &retries{limiter: limiter, retried: retried, failed: map[reconcile.Request]failedTry{}, stale: map[reconcile.Request]time.Time{}}
+func newRetries(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[reconcile.Request], retried func(error) error) *retries {
+	return &retries{clock: clock, limiter: limiter, retried: retried, failed: map[reconcile.Request]failedTry{}, stale: map[reconcile.Request]time.Time{}}
 }
 
 // try calls act, which may write what the object needs. If the last try for the present spec failed, and the next one is not
 // due, act reads only: as soon as it is about to write, it fails as the last one did. What act writes within a try of other retries is due by those alone, and says
 // nothing of what failed here.
-func (r *retries) try(ctx context.Context, req reconcile.Request, object client.Object, now time.Time, act func(context.Context) error) error {
+func (r *retries) try(ctx context.Context, req reconcile.Request, object client.Object, act func(context.Context) error) error {
 	last := r.of(req, object)
-	held := &hold{active: now.Before(last.due), err: last.err}
+	held := &hold{active: r.clock.Now().Before(last.due), err: last.err}
 	err := act(context.WithValue(ctx, holdKey{}, held))
 	if outer, nested := ctx.Value(holdKey{}).(*hold); nested {
 		outer.succeeded, outer.waits = outer.succeeded || err == nil, outer.waits || held.hit
@@ -60,7 +62,7 @@ func (r *retries) try(ctx context.Context, req reconcile.Request, object client.
 	case r.retried(err) == nil:
 		r.forget(req)
 	default:
-		r.note(req, object, now, err)
+		r.note(req, object, err)
 	}
 	return err
 }
@@ -76,14 +78,14 @@ func (r *retries) of(req reconcile.Request, object client.Object) failedTry {
 	return last
 }
 
-// note notes that a try failed. The time to the next one doubles with each for one spec.
-func (r *retries) note(req reconcile.Request, object client.Object, now time.Time, err error) {
+// note notes that a try has just failed, perhaps after a long time. The time to the next one doubles with each for one spec.
+func (r *retries) note(req reconcile.Request, object client.Object, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last := r.failed[req]; last.uid != object.GetUID() || last.generation != object.GetGeneration() {
 		r.limiter.Forget(req)
 	}
-	r.failed[req] = failedTry{uid: object.GetUID(), generation: object.GetGeneration(), due: now.Add(r.limiter.When(req)), err: err}
+	r.failed[req] = failedTry{uid: object.GetUID(), generation: object.GetGeneration(), due: r.clock.Now().Add(r.limiter.When(req)), err: err}
 }
 
 // stalePatience is for how long each try for an object may be stale until that is reported. The cache catches up within

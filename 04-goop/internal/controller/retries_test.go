@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -145,6 +147,27 @@ func TestFailedTryIsPaced(t *testing.T) {
 	_, err := f.reconcile()
 	f.Expect(err).To(HaveOccurred())
 	f.Expect(tries).To(Equal(3))
+}
+
+// A write that hangs fails at the end of its time, and the time to the next try counts from then.
+func TestTriesArePacedFromTheFailure(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	clock := testclock.NewFakeClock(started)
+	r := newRetries(clock, newRateLimiter(), retried)
+	goop, tries := aGoop(), 0
+	for range 3 {
+		err := r.try(t.Context(), ctrl.Request{}, goop, func(ctx context.Context) error {
+			if err := heldBy(ctx); err != nil {
+				return err
+			}
+			tries++
+			clock.Step(45 * time.Second)
+			return context.DeadlineExceeded
+		})
+		g.Expect(err).To(MatchError(context.DeadlineExceeded))
+	}
+	g.Expect(tries).To(Equal(1))
 }
 
 // A quota allows one DaemonSet and not the other, and the retry is not due yet. The results of the first one's workers

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
@@ -18,21 +21,19 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 	if observed.unreadable != "" && !observed.stopping {
 		return false, nil
 	}
-	changed, rejected := r.endOrphans(ctx, observed, observed.plan)
-	if changed || isObstacle(rejected) {
-		return changed, rejected
+	rejected := r.endOrphans(ctx, observed, observed.plan)
+	if isObstacle(rejected) {
+		return false, rejected
 	}
 	if observed.hostRejected {
 		changed, err := r.deleteRounds(ctx, observed)
 		return changed, errors.Join(rejected, err)
 	}
 	lose, gain, missing := changes(observed)
-	if len(lose) > 0 && beginsUnrecorded(observed) && !observed.stopping {
-		// The nodes where deleted work had begun have to be cleaned up, so they are recorded first. With stopping set,
-		// recordWork writes at once, and includes nodes where work may still begin. For work that has to end, recordAll has
-		// tried that: see placeRound.
-		observed.stopping = true
-		return r.recordWork(ctx, observed)
+	// The nodes where deleted work had begun have to be cleaned up. If recordAll could not record them, only work that has to
+	// end is deleted: see placeRound.
+	if !observed.stopping && len(unrecordedNodes(observed)) > 0 {
+		lose = nil
 	}
 	// A rejected change does not keep other work from ending.
 	changed, err := r.endRounds(ctx, observed, lose)
@@ -67,6 +68,10 @@ func (r *GoopReconciler) beginRounds(ctx context.Context, observed *observation,
 		if observed.rounds[round.Number] != nil {
 			return r.placeRound(ctx, observed, round)
 		}
+		// A user may have deleted one whose pods the cache does not have yet.
+		if err := r.confirmPods(ctx, observed, client.MatchingLabels{v1alpha1.LabelRound: strconv.Itoa(round.Number)}); err != nil {
+			return false, err
+		}
 		return r.createDaemonSet(ctx, observed, round, desiredRound(observed.goop, round, r.images), observed.work.ending)
 	}, isOfOneName)
 }
@@ -78,7 +83,7 @@ func (r *GoopReconciler) endRounds(ctx context.Context, observed *observation, l
 	if len(lose) == 0 {
 		return false, nil
 	}
-	err = r.endRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) (err error) {
+	err = r.endRetries.try(ctx, observed.request(), observed.goop, func(ctx context.Context) (err error) {
 		changed, err = firstChange(lose, func(round plan.Round) (bool, error) { return r.placeRound(ctx, observed, round) }, isRejected)
 		return err
 	})
@@ -216,17 +221,16 @@ func (r *GoopReconciler) deleteAfterTTL(ctx context.Context, observed *observati
 	return false, nil
 }
 
-// deleteRounds ends the work by deleting its DaemonSets, except those that have to adopt orphaned workers first. An error with
-// one of them does not keep the others. It has the same retries as endRounds.
+// deleteRounds ends the work by deleting its DaemonSets. An error with one of them does not keep the others. It has the same
+// retries as endRounds.
 func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation) (changed bool, err error) {
-	orphaned := orphanedRounds(observed)
 	left := slices.DeleteFunc(slices.Sorted(maps.Keys(observed.rounds)), func(number int) bool {
-		return isBeingDeleted(observed.rounds[number]) || orphaned[number]
+		return isBeingDeleted(observed.rounds[number])
 	})
 	if len(left) == 0 {
 		return false, nil
 	}
-	err = r.endRetries.try(ctx, observed.request(), observed.goop, observed.now, func(ctx context.Context) (failed error) {
+	err = r.endRetries.try(ctx, observed.request(), observed.goop, func(ctx context.Context) (failed error) {
 		for _, number := range left {
 			err := deleteDependent(ctx, r.Client, observed.rounds[number])
 			changed, failed = changed || err == nil, errors.Join(failed, err)

@@ -13,14 +13,16 @@ import (
 // that have no node yet: they could still get one.
 func TestDaemonSetIsCreatedAgainAfterItsPods(t *testing.T) {
 	t.Parallel()
-	for name, scheduled := range map[string]bool{"that run": true, "without a node": false} {
+	for name, test := range map[string]struct{ scheduled, cached bool }{
+		"that run": {true, true}, "without a node": {false, true}, "that the cache does not have yet": {true, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newGoopTestEnv(t, "a")
 			f.begin()
 			daemonSet := f.daemonSets()["job-0"]
 			pod := podOf(daemonSet, f.node("a"))
-			if !scheduled {
+			if !test.scheduled {
 				pod.Spec.NodeName = ""
 				pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 					RequiredDuringSchedulingIgnoredDuringExecution: nodeSelectorOf(plan.Round{Nodes: []string{f.node("a")}}),
@@ -28,8 +30,12 @@ func TestDaemonSetIsCreatedAgainAfterItsPods(t *testing.T) {
 			}
 			f.Expect(f.client.Create(f.ctx, pod)).To(Succeed())
 			f.Expect(f.client.Delete(f.ctx, daemonSet)).To(Succeed())
-			f.reconciles(3)
+			if !test.cached {
+				f.withoutPods()
+			}
+			f.attempts(3)
 			f.Expect(f.daemonSets()).To(BeEmpty())
+			f.use()
 			f.removePod(pod)
 			f.reconciles(3)
 			f.Expect(f.daemonSets()).To(HaveKey("job-0"))

@@ -243,11 +243,11 @@ func (r *GoopReconciler) releaseShard(ctx context.Context, shard *corev1.ConfigM
 
 // discardShard deletes a shard whose uid is not in the status: either the operator crashed before it wrote the uid, or a
 // user created the ConfigMap. The two cases cannot be distinguished, so the shard is not trusted. A ConfigMap that the
-// operator cannot have written, or that is being deleted, is left unchanged.
+// operator cannot have written is left unchanged.
 func (r *GoopReconciler) discardShard(ctx context.Context, shard *corev1.ConfigMap) error {
 	text, isText := shard.Data[record.Key]
 	switch {
-	case !isText || len(shard.Data)+len(shard.BinaryData) > 1 || record.NamesNodes(text) || !shard.DeletionTimestamp.IsZero():
+	case !isText || len(shard.Data)+len(shard.BinaryData) > 1 || record.NamesNodes(text):
 		return &rejectedError{
 			reason:  v1alpha1.ReasonNameConflict,
 			message: fmt.Sprintf("ConfigMap %s was not written by this operator: it is left as it is", shard.Name),

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,9 +63,9 @@ type observation struct {
 	// otherwise. unplanned is the error for workers without a place; nil if every worker has one.
 	plan      []plan.Round
 	unplanned error
+	// losing: DaemonSets have nodes that the plan does not have, so that pods are about to be deleted.
+	losing bool
 
-	// mayCreatePods: the DaemonSet controller may still create pods for work that is being suspended.
-	mayCreatePods bool
 	// noPods: work has to be done, and for some time there has been no pod for it.
 	noPods bool
 	// failure is what failed; nil if nothing did.
@@ -112,30 +114,32 @@ func isConcluded(goop *v1alpha1.Goop) bool {
 	return reason == v1alpha1.ReasonCleanedUp || reason == v1alpha1.ReasonCleanupIncomplete
 }
 
-// mayHaveBegun returns the nodes where work may have begun according to everything but the record; none if the record and
-// the DaemonSets are complete. If in doubt it includes a node.
-func mayHaveBegun(observed *observation) map[string]bool {
-	nodes := map[string]bool{}
-	add := func(names []string) {
-		for _, node := range names {
-			nodes[node] = true
-		}
+// unrecordedNodes returns the nodes, sorted, that the record lacks and that have to be cleaned up: those where pods show that
+// work has begun, or may begin at any moment if it is about to be deleted. If the record or the DaemonSets are not complete, it
+// also returns those where work may have begun according to everything else. If in doubt it includes a node.
+func unrecordedNodes(observed *observation) []string {
+	if len(observed.goop.Spec.CleanupCmd) == 0 {
+		return nil
+	}
+	nodes := slices.Collect(maps.Keys(observed.work.begun))
+	if observed.stopping || observed.losing {
+		nodes = slices.AppendSeq(nodes, maps.Keys(observed.work.mayBegin))
 	}
 	damaged := isDamaged(observed)
 	gone, going := lostRounds(observed)
-	gone = gone || endedUnrecorded(observed)
 	switch {
 	// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended. Unless the record cannot be
 	// written, it states before the cleanup that the work has ended.
 	case observed.cleanup != nil && (damaged || !observed.record.Started.IsZero()) && !observed.cleanupRound.Everywhere:
-		add(observed.cleanupRound.Nodes)
+		nodes = append(nodes, observed.cleanupRound.Nodes...)
 	case observed.cleanup == nil && (damaged || gone || going):
-		add(nodesWithTraces(observed))
+		nodes = append(nodes, nodesWithTraces(observed)...)
 		if damaged || gone || observed.goop.Spec.JobCount == nil {
-			add(observed.eligible)
+			nodes = append(nodes, observed.eligible...)
 		}
 	}
-	return nodes
+	slices.Sort(nodes)
+	return slices.DeleteFunc(slices.Compact(nodes), func(node string) bool { return observed.record.Begun[node] })
 }
 
 // nodesWithTraces returns the nodes that appear in DaemonSets, pods and status.
@@ -160,11 +164,15 @@ func nodesWithTraces(observed *observation) []string {
 // lostRounds reports whether DaemonSets of the work are gone, and whether one is being deleted. It is about Goops whose
 // work has to end and whose record does not state that it has. In a foreground deletion the garbage collector deletes
 // these DaemonSets, also while the operator is down, and the operator itself deletes those with host access even if it
-// cannot record that. Without them, the nodes where work began after the last write of the record are unknown.
+// cannot record that. Without them, the nodes where work began after the last write of the record are unknown. So they are
+// if a DaemonSet has lost nodes that could not be recorded, since the work was started or resumed.
 func lostRounds(observed *observation) (gone, going bool) {
+	for _, daemonSet := range observed.rounds {
+		gone = gone || daemonSet.Labels[v1alpha1.LabelUnrecorded] == startLabel(observed.record)
+	}
 	ends := (observed.goop.Spec.Suspend || observed.hostRejected) && !observed.goop.Ended()
 	if (observed.goop.DeletionTimestamp.IsZero() && !ends) || observed.record.Started.IsZero() || observed.unbegun {
-		return false, false
+		return gone, false
 	}
 	for _, daemonSet := range observed.rounds {
 		going = going || isBeingDeleted(daemonSet)
@@ -183,17 +191,6 @@ func isUntraceable(observed *observation) bool {
 	return gone && len(observed.record.Begun) == 0
 }
 
-// endedUnrecorded reports whether a DaemonSet has lost nodes that could not be recorded, since the work was started or
-// resumed.
-func endedUnrecorded(observed *observation) bool {
-	for _, daemonSet := range observed.rounds {
-		if daemonSet.Labels[v1alpha1.LabelUnrecorded] == startLabel(observed.record) {
-			return true
-		}
-	}
-	return false
-}
-
 // startLabel is the start of the work as the value of a label.
 func startLabel(r *record.Record) string { return r.Started.Format("20060102T150405Z") }
 
@@ -205,6 +202,17 @@ func isDamaged(observed *observation) bool { return observed.lost != "" || obser
 // is being deleted nor writes its status.
 func isObserved(daemonSet *appsv1.DaemonSet) bool {
 	return isBeingDeleted(daemonSet) || daemonSet.Status.ObservedGeneration >= daemonSet.Generation
+}
+
+// mayCreatePods reports whether the DaemonSet controller may still create pods for work that has to end: a DaemonSet has
+// nodes that the plan does not have, or its controller has not observed that it lost them.
+func mayCreatePods(observed *observation) bool {
+	for _, daemonSet := range observed.rounds {
+		if !isObserved(daemonSet) {
+			return true
+		}
+	}
+	return observed.losing
 }
 
 func isBeingDeleted(daemonSet *appsv1.DaemonSet) bool { return !daemonSet.DeletionTimestamp.IsZero() }

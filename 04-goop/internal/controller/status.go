@@ -227,7 +227,7 @@ func suspendedCondition(observed *observation) *metav1.Condition {
 		return nil
 	case observed.goop.Spec.Suspend && observed.work.unfinished > 0:
 		suspended.Reason, suspended.Message = v1alpha1.ReasonSuspending, "waiting for unfinished workers to terminate"
-	case observed.goop.Spec.Suspend && observed.mayCreatePods:
+	case observed.goop.Spec.Suspend && mayCreatePods(observed):
 		suspended.Reason, suspended.Message = v1alpha1.ReasonSuspending, "waiting for the DaemonSet controller to observe the suspension"
 	case observed.goop.Spec.Suspend:
 		suspended.Status = metav1.ConditionTrue

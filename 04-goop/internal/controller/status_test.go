@@ -97,7 +97,7 @@ func TestSuspendedCondition(t *testing.T) {
 	}{
 		"never":      {seeing(), "", ""},
 		"suspending": {seeing(isSuspended, withRunning), metav1.ConditionFalse, v1alpha1.ReasonSuspending},
-		"unobserved": {seeing(isSuspended, func(f *observation) { f.mayCreatePods = true }), metav1.ConditionFalse, v1alpha1.ReasonSuspending},
+		"unobserved": {seeing(isSuspended, func(f *observation) { f.losing = true }), metav1.ConditionFalse, v1alpha1.ReasonSuspending},
 		"suspended":  {seeing(isSuspended), metav1.ConditionTrue, v1alpha1.ReasonSuspended},
 		"resumed":    {seeing(wasSuspended), metav1.ConditionFalse, v1alpha1.ReasonResumed},
 	} {
