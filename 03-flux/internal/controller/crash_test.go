@@ -214,10 +214,12 @@ func (o *operator) run() {
 }
 
 // endJob simulates the kubelet, which reports the end of rank 0, and the Job controller, which ends the Job.
-func (o *operator) endJob(exitCode int32, kind batchv1.JobConditionType, reason string) {
+func (o *operator) endJob(exitCode int32, reason string, kinds ...batchv1.JobConditionType) {
 	o.t.Helper()
 	o.terminate(0, exitCode, "last output")
-	o.judge(kind, reason)
+	for _, kind := range kinds {
+		o.judge(kind, reason)
+	}
 	o.settle()
 }
 
@@ -234,7 +236,7 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 
 	o.settle()
 	o.run()
-	o.endJob(3, batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
+	o.endJob(3, batchv1.JobReasonBackoffLimitExceeded, batchv1.JobFailureTarget, batchv1.JobFailed)
 	o.clock.Step(maxBackOff)
 	o.settle()
 	note()
@@ -246,7 +248,7 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 	o.settle()
 	o.changeFlux(func(spec *v1alpha1.FluxSpec) { spec.Suspend = false })
 	o.run()
-	o.endJob(0, batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	o.endJob(0, batchv1.JobReasonSuccessPolicy, batchv1.JobSuccessCriteriaMet)
 	o.changeFlux(func(spec *v1alpha1.FluxSpec) { spec.TTLSecondsAfterFinished = new(int32(0)) })
 	o.collect()
 	o.settle()
