@@ -8,6 +8,7 @@ require (
 	example.com/workbook/02-lolcow v0.0.0
 	example.com/workbook/shared v0.0.0
 	github.com/go-logr/logr v1.4.3
+	github.com/gofrs/flock v0.13.1
 	github.com/prometheus/client_golang v1.24.0
 	golang.org/x/mod v0.37.0
 	k8s.io/api v0.37.2
@@ -50,7 +51,6 @@ require (
 	github.com/go-openapi/swag/stringutils v0.27.1 // indirect
 	github.com/go-openapi/swag/typeutils v0.27.1 // indirect
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
-	github.com/gofrs/flock v0.13.1 // indirect
 	github.com/google/cel-go v0.29.2 // indirect
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect

@@ -20,8 +20,8 @@ make learn adopt ID       replaces your files by the solution; they are copied f
 make learn check-all      checks all exercises that you have begun
 make learn progress       how far you are
 
-You edit only NN-stage/exercises/work/ID-name/, which git ignores, and for Part 0 your project, ../my-lolcow. The progress and the
-copies of replaced files lie in .learn/ at the top of the repository.
+You edit only NN-stage/exercises/work/ID-name/, which git ignores, and for Part 0 your project, ../my-lolcow, for 25a ../teapot. The
+progress and the copies of replaced files lie in .learn/ at the top of the repository.
 Exit codes of run, check-all and make learn without a terminal, where it checks its exercise once: 0 done, 1 not yet,
 2 cannot run. make turns each failure into a 2; scripts/learn.sh run 09a keeps them.
 `
@@ -117,7 +117,7 @@ func (c *commands) runOne(ctx context.Context, e exercise.Exercise, _ string) (i
 		return exitCannot, err
 	}
 	if begun {
-		c.note("the start is copied to " + c.short(c.workDir(e)) + ": edit it there")
+		c.note("the start is copied to " + c.short(e.WorkDir()) + ": edit it there")
 	}
 	// If this cannot be written, the result of the check cannot be either, and that is reported below.
 	_ = c.store.change(ctx, func(p *progress) { p.Current = e.ID })
@@ -207,7 +207,7 @@ func (c *commands) resetOne(_ context.Context, e exercise.Exercise, _ string) (i
 	if err != nil {
 		return exitCannot, err
 	}
-	c.print("the start of " + e.ID + " is in " + c.short(c.workDir(e)))
+	c.print("the start of " + e.ID + " is in " + c.short(e.WorkDir()))
 	return exitDone, nil
 }
 
@@ -226,7 +226,7 @@ func (c *commands) adoptOne(ctx context.Context, e exercise.Exercise, variant st
 	if err := c.sawSolution(ctx, e); err != nil {
 		c.note(err.Error())
 	}
-	c.print("the solution of " + e.ID + " is in " + c.short(c.workDir(e)))
+	c.print("the solution of " + e.ID + " is in " + c.short(e.WorkDir()))
 	return exitDone, nil
 }
 

@@ -37,7 +37,7 @@ func TestPart0IsCheckedInTheProject(t *testing.T) {
 		code, text := typed(t, r, command, "11a")
 		expect(t, command+" without a project", code, exitCannot, text, "there is no project yet: scripts/my-lolcow.sh new", "../my-lolcow")
 	}
-	if _, err := os.Stat(r.workDir(e)); err == nil {
+	if _, err := os.Stat(e.WorkDir()); err == nil {
 		t.Error("a command made the folder of the project")
 	}
 	code, text := typed(t, r, "check-all")
@@ -59,7 +59,7 @@ func TestScreenWaitsForTheProject(t *testing.T) {
 	r, e := withPart0(t)
 	d := newDesk(t, r)
 	d.until("there is no project yet")
-	must(t, files{"exercise.go": []byte(solutionText)}.write(r.workDir(e)))
+	must(t, files{"exercise.go": []byte(solutionText)}.write(e.WorkDir()))
 	d.until("✓ 11a is done")
 }
 
@@ -76,4 +76,35 @@ func TestALaterStepProvesThoseBeforeIt(t *testing.T) {
 	expect(t, "run", code, exitDone, text, "11b is done")
 	code, text = typed(t, r, "list")
 	expect(t, "list", code, exitDone, text, "✓ 11a", "✓ 11b")
+}
+
+func TestAnExerciseAboutAProjectOfItsOwn(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "workbook")
+	writeWorkbook(t, root)
+	dir := "02-lolcow/exercises/25a-used-field/"
+	must(t, files{
+		dir + "exercise.json":           []byte(`{"title": "A field that is used", "project": "teapot"}`),
+		dir + "README.md":               []byte("# 25a\n"),
+		dir + "start/README.txt":        []byte("A copy.\n"),
+		dir + "solutions/plain/why.txt": []byte("Why.\n"),
+		dir + "solutions/plain/a.patch": []byte("+a line\n"),
+	}.write(root))
+	r, _ := runnerIn(t, root)
+	code, text := typed(t, r, "run", "25a")
+	expect(t, "run without a project", code, exitCannot, text, "there is no project yet: the task of 25a says how to make it", "../teapot")
+
+	must(t, files{"exercise.go": []byte(startText)}.write(filepath.Join(root, "../teapot")))
+	code, text = typed(t, r, "run", "25a")
+	expect(t, "run", code, exitNotYet, text, "✗ a lost event")
+	for command, want := range map[string]string{"reset": "has no start of its own", "adopt": "make learn solution 25a shows it"} {
+		code, text = typed(t, r, command, "25a")
+		expect(t, command, code, exitCannot, text, want)
+	}
+	code, text = typed(t, r, "solution", "25a")
+	expect(t, "solution", code, exitDone, text, "a line")
+
+	t.Setenv("TEAPOT", "../kettle")
+	must(t, files{"exercise.go": []byte(solutionText)}.write(filepath.Join(root, "../kettle")))
+	code, text = typed(t, r, "run", "25a")
+	expect(t, "run in another folder", code, exitDone, text, "25a is done")
 }

@@ -139,32 +139,24 @@ func (r *runner) doneCount(p *progress) int {
 
 // begin copies the start of an exercise to the reader's folder, if there is nothing yet.
 func (r *runner) begin(e exercise.Exercise) (begun bool, err error) {
-	before, err := readFolder(r.workDir(e))
+	before, err := readFolder(e.WorkDir())
 	if err != nil {
-		return false, fmt.Errorf("reading your files in %s: %w", r.short(r.workDir(e)), err)
+		return false, fmt.Errorf("reading your files in %s: %w", r.short(e.WorkDir()), err)
 	}
 	if len(before) > 0 {
 		return false, nil
 	}
-	if e.Part0 {
-		return false, r.noProject()
+	if e.Project != "" {
+		return false, r.noProject(e)
 	}
 	start, err := startOf(e)
 	if err != nil {
 		return false, err
 	}
 	if err := start.write(e.WorkDir()); err != nil {
-		return false, fmt.Errorf("copying the start of %s to %s: %w", e.ID, r.short(r.workDir(e)), err)
+		return false, fmt.Errorf("copying the start of %s to %s: %w", e.ID, r.short(e.WorkDir()), err)
 	}
 	return true, nil
-}
-
-// begun reports whether there is something of the reader's to check. The steps of Part 0 have one project in common.
-func (r *runner) begun(p *progress, e exercise.Exercise) bool {
-	if e.Part0 && !p.done(e.ID) && p.Exercises[e.ID].Checks == 0 {
-		return false
-	}
-	return digest(r.workDir(e)) != ""
 }
 
 func startOf(e exercise.Exercise) (files, error) {
@@ -185,18 +177,21 @@ func filesOf(list []exercise.File) files {
 
 // reset lays the start down again, and returns where the copy of the reader's work is.
 func (r *runner) reset(e exercise.Exercise) (string, error) {
-	if e.Part0 {
-		return "", fmt.Errorf("%s goes on with your project, so it has no start of its own: make learn adopt lays down the solution of the step before", e.ID)
+	if e.Project != "" {
+		return "", r.noStart(e)
 	}
 	start, err := startOf(e)
 	if err != nil {
 		return "", err
 	}
-	return start.lay(r.workDir(e), r.kept(e))
+	return start.lay(e.WorkDir(), r.kept(e))
 }
 
 // adopt lays the first solution down, or the one with that name, and returns where the copy of the reader's work is.
 func (r *runner) adopt(e exercise.Exercise, name string) (string, error) {
+	if e.Project != "" {
+		return "", fmt.Errorf("the solution of %s is a change of your project: make learn solution %s shows it", e.ID, e.ID)
+	}
 	solution, err := r.solution(e, name)
 	if err != nil {
 		return "", err
@@ -205,7 +200,7 @@ func (r *runner) adopt(e exercise.Exercise, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the solution of %s: %w", e.ID, err)
 	}
-	return filesOf(list).lay(r.workDir(e), r.kept(e))
+	return filesOf(list).lay(e.WorkDir(), r.kept(e))
 }
 
 func (r *runner) sawSolution(ctx context.Context, e exercise.Exercise) error {
@@ -265,18 +260,18 @@ func (r *runner) check(ctx context.Context, e exercise.Exercise, note func(strin
 	if r.closed {
 		return verdict{}, context.Canceled
 	}
-	before := digest(r.workDir(e))
+	before := digest(e.WorkDir())
 	switch {
-	case before == "" && e.Part0:
-		return verdict{}, r.noProject()
+	case before == "" && e.Project != "":
+		return verdict{}, r.noProject(e)
 	case before == "":
-		return verdict{}, fmt.Errorf("%w in %s", errGone, r.short(r.workDir(e)))
+		return verdict{}, fmt.Errorf("%w in %s", errGone, r.short(e.WorkDir()))
 	}
-	result, err := r.checker.Check(ctx, e, r.workDir(e), note)
+	result, err := r.checker.Check(ctx, e, e.WorkDir(), note)
 	switch {
 	case ctx.Err() != nil:
 		return verdict{}, ctx.Err()
-	case digest(r.workDir(e)) != before:
+	case digest(e.WorkDir()) != before:
 		return verdict{Moved: true}, nil
 	case err != nil:
 		return verdict{}, err
@@ -295,13 +290,4 @@ func (r *runner) check(ctx context.Context, e exercise.Exercise, note func(strin
 		}
 	})
 	return verdict{Result: result, Unsaved: err}, nil
-}
-
-// proven are the exercises that a check shows to be done: a step of Part 0 asks for all before it, too.
-func (r *runner) proven(e exercise.Exercise) []exercise.Exercise {
-	if !e.Part0 {
-		return []exercise.Exercise{e}
-	}
-	i := slices.IndexFunc(r.exercises, func(one exercise.Exercise) bool { return one.ID == e.ID })
-	return r.exercises[:i+1]
 }

@@ -144,7 +144,7 @@ func (s *screen) open(at int) tea.Cmd {
 	s.remember(func(p *progress) { p.Current = e.ID })
 	var ctx context.Context
 	ctx, s.stopWatch = context.WithCancel(s.ctx)
-	s.saved = watch(ctx, s.workDir(e))
+	s.saved = watch(ctx, e.WorkDir())
 	if err != nil {
 		s.result, s.mode = s.failure(e, err), showResult
 		return s.nextSave()

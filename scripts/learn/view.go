@@ -40,7 +40,7 @@ func (s *screen) draw() string {
 	done := fmt.Sprintf("%d of %d done", s.doneCount(s.done), len(s.exercises))
 	out := []string{
 		ends(head.Render(e.ID+" "+e.Name+": "+e.Title), done, width),
-		ends(s.short(s.workDir(e)), chapter(e), width),
+		ends(s.short(e.WorkDir()), chapter(e), width),
 		rule,
 	}
 	lines := s.lines()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,9 +49,11 @@ type Exercise struct {
 	Chapter string
 	// Dir is the absolute path of the folder.
 	Dir string
-	// Part0 exercises build on each other and are worked through in a project of the reader's own.
+	// Part0 exercises build on each other and are worked through in one project.
 	Part0 bool
-	Needs Needs
+	// Project is the folder beside the workbook with a project of the reader's own, which is checked. Most exercises have none.
+	Project string
+	Needs   Needs
 	// OwnServer is set if the check changes what is not in a namespace: no other check uses that API server meanwhile.
 	OwnServer bool
 	// Entry is the function that the reader writes. It is empty if the check looks at files only.
@@ -65,6 +68,7 @@ type manifest struct {
 	Needs     Needs  `json:"needs,omitempty"`
 	OwnServer bool   `json:"ownServer,omitempty"`
 	Entry     string `json:"entry,omitempty"`
+	Project   string `json:"project,omitempty"`
 	Seconds   int    `json:"seconds,omitempty"`
 }
 
@@ -134,9 +138,12 @@ func read(file string) (Exercise, error) {
 	}
 	e := Exercise{
 		ID: parts[1] + parts[2], Name: parts[4], Title: m.Title, Chapter: parts[3], Dir: dir,
-		Stage: filepath.Base(filepath.Dir(filepath.Dir(dir))),
-		Part0: slices.Contains(part0, parts[2]),
-		Needs: m.Needs, OwnServer: m.OwnServer, Entry: m.Entry, Limit: defaultLimit,
+		Stage:   filepath.Base(filepath.Dir(filepath.Dir(dir))),
+		Part0:   slices.Contains(part0, parts[2]),
+		Project: m.Project, Needs: m.Needs, OwnServer: m.OwnServer, Entry: m.Entry, Limit: defaultLimit,
+	}
+	if e.Part0 {
+		e.Project = "my-lolcow"
 	}
 	if e.IsCapstone() {
 		e.Name = "capstone"
@@ -164,8 +171,17 @@ func Find(root, id string) (Exercise, error) {
 // Module is the folder of the Go module that the exercise belongs to.
 func (e Exercise) Module() string { return filepath.Dir(e.Dir) }
 
-// WorkDir is the folder that the reader edits. Git ignores it.
+// WorkDir is the folder that the reader edits: one that git ignores, or that of the project. A variable of the project's name says
+// where else that is, as MY_LOLCOW does; it may be relative to the workbook.
 func (e Exercise) WorkDir() string {
+	if e.Project != "" {
+		root := filepath.Dir(filepath.Dir(e.Module()))
+		dir := cmp.Or(os.Getenv(strings.ToUpper(strings.ReplaceAll(e.Project, "-", "_"))), filepath.Join(filepath.Dir(root), e.Project))
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(root, dir)
+		}
+		return dir
+	}
 	return filepath.Join(e.Module(), "work", filepath.Base(e.Dir))
 }
 

@@ -23,7 +23,7 @@ const patience = 30 * time.Second
 // Check runs the program for Deployments of a cluster.
 func Check(t *check.T, work check.Work[check.Files]) {
 	var who *program.Program
-	ok := t.Behaviour("the program compiles", func(b *check.B) { who = program.Build(b, work.Dir) })
+	ok := t.Behaviour("the program compiles", func(b *check.B) { who = program.Build(b, work.Dir, ".") })
 	if !ok {
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/workbook/02-lolcow/exercises/internal/lab"
+	"example.com/workbook/02-lolcow/exercises/internal/program"
 	"example.com/workbook/shared/exercise/check"
 	"example.com/workbook/shared/exercise/kube"
 )
@@ -46,7 +46,7 @@ func manifests(b *check.B, dir string) rbacv1.ClusterRole {
 	b.Cleanup(func() { _ = os.RemoveAll(output) })
 	cmd := exec.CommandContext(b.Context(), "make", "-s", "manifests", "OUTPUT="+output, "CONTROLLER_GEN="+generator(b, dir))
 	cmd.Dir = dir
-	cmd.Env = environment()
+	cmd.Env = program.Environment()
 	text, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(text)) {
 		b.Event("%s", strings.TrimRight(line, "\n"))
@@ -73,7 +73,7 @@ func generator(b *check.B, dir string) string {
 		root = filepath.Dir(root)
 	}
 	cmd := exec.CommandContext(b.Context(), "go", "-C", filepath.Join(root, "scripts", "tools"), "tool", "-n", "controller-gen")
-	cmd.Env = environment()
+	cmd.Env = program.Environment()
 	path, err := cmd.Output()
 	if err != nil {
 		failure, _ := errors.AsType[*exec.ExitError](err)
@@ -83,15 +83,6 @@ func generator(b *check.B, dir string) string {
 		b.Fatalf("building controller-gen: %v", err)
 	}
 	return "'" + strings.TrimSpace(string(path)) + "'"
-}
-
-// environment is without what a make above this check passes on.
-func environment() []string {
-	others := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains([]string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "GOFLAGS", "GOOS", "GOARCH"}, name)
-	})
-	return append(others, "GOWORK=off")
 }
 
 // server is the API server with the reader's manifests.

@@ -1,5 +1,5 @@
-// Package program is what checks have in common whose exercise is to write a program: it is compiled once, and run as a process
-// of its own with access to the API server.
+// Package program is what checks have in common whose exercise is to write a program, or a project with one: it is compiled once,
+// and run as a process of its own with access to the API server.
 package program
 
 import (
@@ -27,14 +27,14 @@ const limit = 30 * time.Second
 // Program is a program of the reader's.
 type Program struct{ temp, dir string }
 
-// Build compiles the program in a folder. What the compiler says ends the behaviour.
-func Build(b *check.B, dir string) *Program {
+// Build compiles the program of a package, such as ".", in a folder. What the compiler says ends the behaviour.
+func Build(b *check.B, dir, of string) *Program {
 	temp, err := os.MkdirTemp("", "program-")
 	if err != nil {
 		b.Fatalf("%v", err)
 	}
 	p := &Program{temp: temp, dir: dir}
-	cmd := exec.CommandContext(b.Context(), "go", "build", "-tags=start", "-ldflags=-s -w", "-buildvcs=false", "-o", p.binary(), ".")
+	cmd := exec.CommandContext(b.Context(), "go", "build", "-tags=start", "-ldflags=-s -w", "-buildvcs=false", "-o", p.binary(), of)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED="+cmp.Or(os.Getenv("CGO_ENABLED"), "0"))
 	output, err := cmd.CombinedOutput()
