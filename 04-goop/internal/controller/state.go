@@ -169,13 +169,11 @@ func nodesWithTraces(observed *observation) []string {
 func lostRounds(observed *observation) (gone, going bool) {
 	for _, daemonSet := range observed.rounds {
 		gone = gone || daemonSet.Labels[v1alpha1.LabelUnrecorded] == startLabel(observed.record)
+		going = going || isBeingDeleted(daemonSet)
 	}
 	ends := (observed.goop.Spec.Suspend || observed.hostRejected) && !observed.goop.Ended()
 	if (observed.goop.DeletionTimestamp.IsZero() && !ends) || observed.record.Started.IsZero() || observed.unbegun {
 		return gone, false
-	}
-	for _, daemonSet := range observed.rounds {
-		going = going || isBeingDeleted(daemonSet)
 	}
 	for _, round := range observed.plan {
 		// A round after the last existing one may never have been created.
