@@ -4,6 +4,7 @@ package lyingtest
 import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -54,11 +55,19 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("your reconciler keeps its promises", func(b *check.B) {
 		keepsPromises(b, work.Entry)
 	})
+	t.Behaviour("your reconciler is called again if it could not write the status", func(b *check.B) {
+		wire := kube.NewWire(b)
+		c, key := begin(b, wire.Config())
+		wire.Fail(1, kube.Writes)
+		if result, err := work.Entry(c).Reconcile(b.Context(), reconcile.Request{NamespacedName: key}); err == nil && result.RequeueAfter == 0 {
+			b.Fatalf("the status could not be written, and Reconcile returned no error: nothing calls it again")
+		}
+	})
 }
 
-// keepsPromises reconciles a Lolcow on the API server, before and after changes of the spec.
-func keepsPromises(b *check.B, entry Entry) {
-	c, err := client.New(kube.Config(b), client.Options{Scheme: lab.Scheme()})
+// begin creates a Lolcow, and returns a client of the reconciler's.
+func begin(b *check.B, config *rest.Config) (client.Client, client.ObjectKey) {
+	c, err := client.New(config, client.Options{Scheme: lab.Scheme()})
 	if err != nil {
 		b.Fatalf("making a client: %v", err)
 	}
@@ -68,7 +77,13 @@ func keepsPromises(b *check.B, entry Entry) {
 	if err := c.Create(b.Context(), lolcow); err != nil {
 		b.Fatalf("creating a Lolcow: %v", err)
 	}
-	key := client.ObjectKeyFromObject(lolcow)
+	return c, client.ObjectKeyFromObject(lolcow)
+}
+
+// keepsPromises reconciles a Lolcow on the API server, before and after changes of the spec.
+func keepsPromises(b *check.B, entry Entry) {
+	c, key := begin(b, kube.Config(b))
+	lolcow := &v1alpha1.Lolcow{}
 	expect := func() {
 		if _, err := entry(c).Reconcile(b.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 			b.Fatalf("Reconcile returned an error: %v", err)

@@ -28,8 +28,8 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	ok = ok && t.Behaviour("it closes at the time, to the nanosecond", func(b *check.B) {
 		s := newShop(b, work.Entry)
-		s.closesAt(8*time.Hour + 1)
-		s.runUntil(8*time.Hour + 1)
+		s.closesAt(24*time.Hour + 1)
+		s.runUntil(24*time.Hour + 1)
 	})
 	if !ok {
 		return
