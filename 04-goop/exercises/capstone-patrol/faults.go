@@ -118,6 +118,8 @@ func crashes(t *check.T, entry Entry) {
 				c.failing["b"] = true
 				c.start()
 				c.patrol("p", nil)
+				c.running("a")
+				c.running("b")
 				c.failed("a Succeeded", "b Failed")
 				c.order("a", "b")
 			})

@@ -104,7 +104,7 @@ func (p *Process) run(mgr ctrl.Manager) {
 	ctx, cancel := context.WithCancel(p.b.Context())
 	p.cancel = cancel
 	p.stopped = p.b.Go(func() {
-		err := p.Run(func(process context.Context) error {
+		err := p.Run(func(process context.Context) error { //nolint:contextcheck // it gives the function a context, which is joined with ctx
 			both, end := context.WithCancel(process)
 			defer end()
 			defer context.AfterFunc(ctx, end)()
