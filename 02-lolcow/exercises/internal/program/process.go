@@ -22,7 +22,8 @@ type Process struct {
 // Start runs the program. It goes on after the behaviour, until Stop is called.
 func (p *Program) Start(b *check.B, args ...string) *Process {
 	b.Event("the program starts")
-	one := &Process{cmd: exec.Command(p.binary(), args...), ended: make(chan struct{})}
+	cmd := exec.Command(p.binary(), args...) //nolint:noctx // it outlives the behaviour that starts it, and is ended by Stop
+	one := &Process{cmd: cmd, ended: make(chan struct{})}
 	one.cmd.Dir = p.dir
 	one.cmd.Env = append(Environment(), "KUBECONFIG="+p.kubeconfig())
 	one.cmd.Stdout, one.cmd.Stderr = &one.output, &one.output
