@@ -88,7 +88,9 @@ func moreThanMessages[O client.Object](conditions func(O) []metav1.Condition) pr
 
 func conditionsOfFlux(object *v1alpha1.Flux) []metav1.Condition { return object.Status.Conditions }
 
-func conditionsOfFluxSetup(object *v1alpha1.FluxSetup) []metav1.Condition { return object.Status.Conditions }
+func conditionsOfFluxSetup(object *v1alpha1.FluxSetup) []metav1.Condition {
+	return object.Status.Conditions
+}
 
 // setupRecorded passes events of a Flux to the FluxSetup controller if the Flux may have recorded its FluxSetup.
 func setupRecorded() predicate.Predicate {
