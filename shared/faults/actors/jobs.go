@@ -114,7 +114,8 @@ func isTrue(job *batchv1.Job, kind batchv1.JobConditionType) bool {
 func finish(ctx context.Context, s *faults.State, job *batchv1.Job, pods []*corev1.Pod) (bool, error) {
 	met := isTrue(job, batchv1.JobSuccessCriteriaMet)
 	over := isTrue(job, batchv1.JobComplete) || isTrue(job, batchv1.JobFailed)
-	if job.DeletionTimestamp != nil || over || !(met || isTrue(job, batchv1.JobFailureTarget)) {
+	decided := met || isTrue(job, batchv1.JobFailureTarget)
+	if job.DeletionTimestamp != nil || over || !decided {
 		return false, nil
 	}
 	running := slices.DeleteFunc(slices.Clone(pods), hasEnded)
