@@ -90,10 +90,9 @@ func track(ctx context.Context, s *faults.State, job *batchv1.Job, pods []*corev
 
 // judge adds the condition from which on a Job ends.
 func judge(s *faults.State, job *batchv1.Job, pod *corev1.Pod) {
-	decided := isTrue(job, batchv1.JobSuccessCriteriaMet) || isTrue(job, batchv1.JobFailureTarget)
 	policy := job.Spec.SuccessPolicy
 	switch {
-	case decided:
+	case isDecided(job):
 	case pod.Status.Phase != corev1.PodSucceeded:
 		set(s, job, batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonBackoffLimitExceeded)
 	case policy != nil && ptr.Deref(policy.Rules[0].SucceededIndexes, "") == indexOf(pod):
@@ -110,12 +109,18 @@ func isTrue(job *batchv1.Job, kind batchv1.JobConditionType) bool {
 	return slices.ContainsFunc(job.Status.Conditions, func(one batchv1.JobCondition) bool { return one.Type == kind && one.Status == corev1.ConditionTrue })
 }
 
+// isDecided reports whether a Job ends as soon as its pods have.
+func isDecided(job *batchv1.Job) bool {
+	return isTrue(job, batchv1.JobSuccessCriteriaMet) || isTrue(job, batchv1.JobFailureTarget)
+}
+
+func isOver(job *batchv1.Job) bool {
+	return isTrue(job, batchv1.JobComplete) || isTrue(job, batchv1.JobFailed)
+}
+
 // finish deletes what runs in a Job that is decided, and ends it when all pods have ended.
 func finish(ctx context.Context, s *faults.State, job *batchv1.Job, pods []*corev1.Pod) (bool, error) {
-	met := isTrue(job, batchv1.JobSuccessCriteriaMet)
-	over := isTrue(job, batchv1.JobComplete) || isTrue(job, batchv1.JobFailed)
-	decided := met || isTrue(job, batchv1.JobFailureTarget)
-	if job.DeletionTimestamp != nil || over || !decided {
+	if job.DeletionTimestamp != nil || isOver(job) || !isDecided(job) {
 		return false, nil
 	}
 	running := slices.DeleteFunc(slices.Clone(pods), hasEnded)
@@ -128,7 +133,7 @@ func finish(ctx context.Context, s *faults.State, job *batchv1.Job, pods []*core
 		return false, nil
 	}
 	now := metav1.NewTime(s.Clock.Now())
-	if met {
+	if isTrue(job, batchv1.JobSuccessCriteriaMet) {
 		job.Status.CompletionTime = &now
 		set(s, job, batchv1.JobComplete, corev1.ConditionTrue, batchv1.JobReasonSuccessPolicy)
 	} else {
@@ -140,7 +145,7 @@ func finish(ctx context.Context, s *faults.State, job *batchv1.Job, pods []*core
 
 // suspend deletes the pods of a suspended Job, and reports both suspension and resume.
 func suspend(ctx context.Context, s *faults.State, job *batchv1.Job, pods []*corev1.Pod) (bool, error) {
-	if job.DeletionTimestamp != nil || isTrue(job, batchv1.JobComplete) || isTrue(job, batchv1.JobFailed) {
+	if job.DeletionTimestamp != nil || isOver(job) {
 		return false, nil
 	}
 	is := isTrue(job, batchv1.JobSuspended)
@@ -169,8 +174,7 @@ func suspend(ctx context.Context, s *faults.State, job *batchv1.Job, pods []*cor
 
 // complete creates the pod of an index that has none.
 func complete(ctx context.Context, s *faults.State, job *batchv1.Job, pods []*corev1.Pod) (bool, error) {
-	decided := isTrue(job, batchv1.JobSuccessCriteriaMet) || isTrue(job, batchv1.JobFailureTarget)
-	if job.DeletionTimestamp != nil || decided || ptr.Deref(job.Spec.Suspend, false) {
+	if job.DeletionTimestamp != nil || isDecided(job) || ptr.Deref(job.Spec.Suspend, false) {
 		return false, nil
 	}
 	for index := range int(ptr.Deref(job.Spec.Parallelism, 1)) {
