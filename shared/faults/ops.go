@@ -58,3 +58,8 @@ func DeleteUnowned[T any, P interface {
 		return client.IgnoreNotFound(s.Client.Delete(ctx, object))
 	}
 }
+
+// IgnoreExisting is an action that may create what another operation has created.
+func IgnoreExisting(do Action) Action {
+	return func(ctx context.Context, s *State) error { return client.IgnoreAlreadyExists(do(ctx, s)) }
+}

@@ -36,7 +36,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, env faults.Env) error {
 
 // One Flux fails, is restarted, suspended, resumed, and completes. Another one has a single broker.
 var story = []faults.Op{
-	{Name: "create f", Do: ignoreExisting(create("f", 2))}, // others may have created it
+	{Name: "create f", Do: faults.IgnoreExisting(create("f", 2))}, // others may have created it
 	{Name: "attempt 1 of f fails", Do: commandEnds("f-1", 3)},
 	{Name: "suspend f", Do: suspend("f", true)},
 	{Name: "resume f", Do: suspend("f", false)},
@@ -51,7 +51,7 @@ var anytime = []faults.Op{
 	{Name: "delete f", Do: faults.Delete[v1alpha1.Flux]("f", metav1.DeletePropagationBackground)},
 	{Name: "delete f in the foreground", Do: faults.Delete[v1alpha1.Flux]("f", metav1.DeletePropagationForeground)},
 	{Name: "delete f and orphan", Do: faults.Delete[v1alpha1.Flux]("f", metav1.DeletePropagationOrphan)},
-	{Name: "recreate f", Do: faults.Sequence(faults.Delete[v1alpha1.Flux]("f", metav1.DeletePropagationBackground), ignoreExisting(create("f", 2)))},
+	{Name: "recreate f", Do: faults.Sequence(faults.Delete[v1alpha1.Flux]("f", metav1.DeletePropagationBackground), faults.IgnoreExisting(create("f", 2)))},
 	{Name: "suspend f", Do: suspend("f", true)},
 	{Name: "delete f's setup", Do: faults.Delete[v1alpha1.FluxSetup]("f", metav1.DeletePropagationBackground)},
 	{Name: "strip f's setup", Do: faults.Edit("f", func(s *v1alpha1.FluxSetup) { s.OwnerReferences = nil })},
@@ -62,12 +62,8 @@ var anytime = []faults.Op{
 	{Name: "delete f's ConfigMap", Do: faults.Delete[corev1.ConfigMap]("f-1", metav1.DeletePropagationBackground)},
 	{Name: "delete f's leader", Do: deletePod("f-1-0")},
 	{Name: "delete f's follower", Do: deletePod("f-1-1")},
-	{Name: "take f's names", Do: ignoreExisting(take)},
+	{Name: "take f's names", Do: faults.IgnoreExisting(take)},
 	{Name: "release f's names", Do: faults.Sequence(faults.DeleteUnowned[batchv1.Job]("f-1"), faults.DeleteUnowned[corev1.Service]("f"))},
-}
-
-func ignoreExisting(do faults.Action) faults.Action {
-	return func(ctx context.Context, s *faults.State) error { return client.IgnoreAlreadyExists(do(ctx, s)) }
 }
 
 func create(name string, size int32) faults.Action {

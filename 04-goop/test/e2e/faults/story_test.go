@@ -56,7 +56,7 @@ func end(s *faults.State, pod *corev1.Pod, container string) *corev1.ContainerSt
 // node.
 var story = []faults.Op{
 	{Name: "nodes join", Do: faults.Sequence(actors.Join("a"), actors.Join("b"))},
-	{Name: "create g", Do: ignoreExisting(create("g"))}, // others may have created it
+	{Name: "create g", Do: faults.IgnoreExisting(create("g"))}, // others may have created it
 	{Name: "work ends on a", Do: endsOn("a", "0")},
 	{Name: "c joins", Do: actors.Join("c")},
 	{Name: "suspend g", Do: suspend("g", true)},
@@ -73,21 +73,17 @@ var anytime = []faults.Op{
 	{Name: "delete g", Do: faults.Delete[v1alpha1.Goop]("g", metav1.DeletePropagationBackground)},
 	{Name: "delete g in the foreground", Do: faults.Delete[v1alpha1.Goop]("g", metav1.DeletePropagationForeground)},
 	{Name: "delete g and orphan", Do: faults.Delete[v1alpha1.Goop]("g", metav1.DeletePropagationOrphan)},
-	{Name: "recreate g", Do: faults.Sequence(faults.Delete[v1alpha1.Goop]("g", metav1.DeletePropagationBackground), ignoreExisting(create("g")))},
+	{Name: "recreate g", Do: faults.Sequence(faults.Delete[v1alpha1.Goop]("g", metav1.DeletePropagationBackground), faults.IgnoreExisting(create("g")))},
 	{Name: "suspend g", Do: suspend("g", true)},
 	{Name: "strip g's DaemonSet", Do: faults.Edit("g-0", func(d *appsv1.DaemonSet) { d.Labels = nil })},
 	{Name: "orphan g's DaemonSet", Do: faults.Edit("g-0", func(d *appsv1.DaemonSet) { d.OwnerReferences = nil })},
 	{Name: "place g's work everywhere", Do: faults.Edit("g-0", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Affinity = nil })},
 	{Name: "relabel the pods of g", Do: relabel},
-	{Name: "take g's names", Do: ignoreExisting(faults.Sequence(take("g-0"), take("g-cleanup")))},
+	{Name: "take g's names", Do: faults.IgnoreExisting(faults.Sequence(take("g-0"), take("g-cleanup")))},
 	{Name: "release g's names", Do: faults.Sequence(faults.DeleteUnowned[appsv1.DaemonSet]("g-0"), faults.DeleteUnowned[appsv1.DaemonSet]("g-cleanup"))},
 	{Name: "b leaves", Do: actors.Leave("b")},
 	{Name: "b is unreachable", Do: actors.Report("b", corev1.ConditionUnknown)},
 	{Name: "b is reachable", Do: actors.Report("b", corev1.ConditionTrue)},
-}
-
-func ignoreExisting(do faults.Action) faults.Action {
-	return func(ctx context.Context, s *faults.State) error { return client.IgnoreAlreadyExists(do(ctx, s)) }
 }
 
 // create creates a Goop: g with a cleanup, or n with a number of workers.
