@@ -124,11 +124,12 @@ func (e *env) life(name string, number int, kind fault) bool {
 	return at != ""
 }
 
-// untilIdle calls Reconcile until a call writes nothing and returns no error, or the operator has crashed.
+// untilIdle calls Reconcile until a call writes nothing and does not ask for another one, or the operator has crashed.
 func (e *env) untilIdle(name string) {
 	for range mostReconciliations {
 		before := e.wire.count()
-		if _, err := e.reconcile(name); e.wire.crashed() || err == nil && len(e.wire.writes(before)) == 0 {
+		result, err := e.reconcile(name)
+		if e.wire.crashed() || !comesAgain(result, err) && len(e.wire.writes(before)) == 0 {
 			return
 		}
 	}

@@ -38,6 +38,9 @@ const finalizer = "my.domain/dns"
 // recordPatience is how long a deletion waits for that.
 const recordPatience = 5 * time.Minute
 
+// recordRetry is how long a DNS service that does not delete a record is left alone.
+const recordRetry = 5 * time.Second
+
 // dnsClient gives a request up that gets no response: the worker that waits for it reconciles nothing else.
 var dnsClient = &http.Client{Timeout: 3 * time.Second}
 

@@ -74,7 +74,11 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	if !lolcow.DeletionTimestamp.IsZero() {
 		// Nothing else is written: in foreground deletion, the garbage collector waits for the end of the dependents.
-		return ctrl.Result{}, r.deleteRecord(ctx, &lolcow, r.Now().After(lolcow.DeletionTimestamp.Add(recordPatience)))
+		err := r.deleteRecord(ctx, &lolcow, r.Now().After(lolcow.DeletionTimestamp.Add(recordPatience)))
+		if errors.Is(err, errDNS) {
+			return ctrl.Result{RequeueAfter: recordRetry}, nil
+		}
+		return ctrl.Result{}, err
 	}
 	deployment, service := &appsv1.Deployment{}, &corev1.Service{}
 	greeting, deploymentErr := r.greetingOf(ctx, &lolcow)
