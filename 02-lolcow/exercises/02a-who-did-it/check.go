@@ -44,10 +44,12 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		s.create("web", 1, paused)
 		s.expect()
 	})
-	t.Behaviour("a Deployment of the same name that was deleted does not count", func(b *check.B) {
+	t.Behaviour("neither a deleted Deployment of the same name counts, nor a Pod that has only its label", func(b *check.B) {
 		s := newScene(b, who)
 		s.create("web", 1, nil)
 		s.scheduled(1)
+		s.createPod(map[string]string{"app": "web"})
+		s.scheduled(2)
 		s.remove("web")
 		s.create("web", 1, paused)
 		s.expect()
@@ -103,6 +105,18 @@ func (s *scene) create(name string, replicas int32, change func(*appsv1.Deployme
 		s.b.Fatalf("creating a Deployment: %v", err)
 	}
 	return created
+}
+
+// createPod creates a Pod without an owner.
+func (s *scene) createPod(labels map[string]string) {
+	s.b.Event("the check creates a Pod with the labels %v and without an owner", labels)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "alone", Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "alone", Image: "example.com/none"}}},
+	}
+	if _, err := s.client.CoreV1().Pods(s.namespace).Create(s.b.Context(), pod, metav1.CreateOptions{}); err != nil {
+		s.b.Fatalf("creating a Pod: %v", err)
+	}
 }
 
 func (s *scene) remove(name string) {
