@@ -131,7 +131,7 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	return r.requeue(req, &observed, err)
+	return requeue(r.wait(req, &observed, err), retried(err))
 }
 
 // tryDependents ensures the dependents, if a try is due. If not, it reads them only, and returns how long the next try has
@@ -219,18 +219,18 @@ func (r *LolcowReconciler) report(ctx context.Context, lolcow *v1alpha1.Lolcow, 
 	return nil
 }
 
-// requeue decides when to try again. The deletion of the object that has our name is an event; so is that of a Service
-// that holds our port, but see firstPortRetry. All else that failed is retried at the queue's own pace. That pace is kept,
-// by r.retries, when an event comes first. If nothing failed, time alone may end a crash loop.
-func (r *LolcowReconciler) requeue(req ctrl.Request, observed *observation, err error) (ctrl.Result, error) {
-	if again := retried(err); again != nil {
-		return ctrl.Result{}, again
+// wait is the time until the next reconciliation; 0 if an event will trigger it. The deletion of the object that has our
+// name is one; so is that of a Service that holds our port, but see firstPortRetry. If nothing failed, time alone may end a
+// crash loop.
+func (r *LolcowReconciler) wait(req ctrl.Request, observed *observation, err error) time.Duration {
+	if retried(err) != nil {
+		return 0
 	}
 	if portConflict, _ := without(err, v1alpha1.ReasonPortConflict); portConflict {
-		return ctrl.Result{RequeueAfter: r.portRetries.When(req)}, nil
+		return r.portRetries.When(req)
 	}
 	r.portRetries.Forget(req)
-	return ctrl.Result{RequeueAfter: untilSteady(observed.pods, observed.now)}, nil
+	return untilSteady(observed.pods, observed.now)
 }
 
 // retried is what is retried at the queue's pace: all that failed, but for conflicts of names and of ports.

@@ -109,6 +109,15 @@ func (r *retries) forget(req reconcile.Request) {
 	delete(r.stale, req)
 }
 
+// requeue is what Reconcile returns at its end. What is tried again is so at the pace of the queue, which retries keep when an
+// event comes first. Otherwise the next reconciliation comes after wait; 0 if an event will trigger it.
+func requeue(wait time.Duration, again error) (reconcile.Result, error) {
+	if again != nil {
+		return reconcile.Result{}, again
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
 // dependentsOf returns what matters of those that were observed.
 func dependentsOf(observed *observation) dependents {
 	var found dependents

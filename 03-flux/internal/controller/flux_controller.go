@@ -128,7 +128,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 
 	// 6. Requeue for what no event will trigger.
-	return r.requeue(soonest(wait, observed.requeueAfter), err)
+	return requeue(soonest(wait, observed.requeueAfter), retriedOfFlux(err))
 }
 
 // endKept ends the work of a Flux that is being deleted and that a finalizer of another controller keeps. The garbage
@@ -268,18 +268,8 @@ func (r *FluxReconciler) report(ctx context.Context, flux *v1alpha1.Flux, observ
 	return 0, nil
 }
 
-// requeue decides when to retry. The end of the Flux needs no retry, because writing it to the status triggers a
-// reconciliation. All other failures are retried at the pace of the queue. When an event arrives earlier, r.retries
-// keeps that pace.
-func (r *FluxReconciler) requeue(wait time.Duration, err error) (ctrl.Result, error) {
-	if again := retriedOfFlux(err); again != nil {
-		return ctrl.Result{}, again
-	}
-	return ctrl.Result{RequeueAfter: wait}, nil
-}
-
 // retriedOfFlux returns the part of an error that is retried. A name conflict is not: the deletion of the other object
-// triggers a reconciliation.
+// triggers a reconciliation, as does the write of the end of the Flux to the status.
 func retriedOfFlux(err error) error {
 	_, err = without(err, v1alpha1.ReasonNameConflict)
 	return err

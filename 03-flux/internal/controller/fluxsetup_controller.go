@@ -117,7 +117,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 
 	// 6. Requeue for what no event will trigger.
-	return r.requeue(wait, err)
+	return requeue(wait, retriedOfFluxSetup(err))
 }
 
 // ownerOf returns the Flux that controls the FluxSetup: it must have the same name. nil if there is no such Flux.
@@ -248,15 +248,6 @@ func (r *FluxSetupReconciler) report(ctx context.Context, setup *v1alpha1.FluxSe
 	r.pace.wrote(key, observed.now)
 	announce(ctx, nil, setup, setupTransitions(before.Status, status))
 	return wait, nil
-}
-
-// requeue decides when to retry. Failures are retried at the pace of the queue. When an event arrives earlier,
-// r.retries keeps that pace.
-func (r *FluxSetupReconciler) requeue(wait time.Duration, err error) (ctrl.Result, error) {
-	if again := retriedOfFluxSetup(err); again != nil {
-		return ctrl.Result{}, again
-	}
-	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // retriedOfFluxSetup returns the part of an error that is retried. A name conflict is not: the deletion of the other

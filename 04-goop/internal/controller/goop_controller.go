@@ -153,7 +153,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 
 	// 5. Requeue for what no event will trigger.
-	return r.requeue(observed, err)
+	return requeue(observed.requeue, retried(err))
 }
 
 // endKept ends the work of a Goop that is being deleted and that a finalizer of another controller keeps, and reports
@@ -175,7 +175,7 @@ func (r *GoopReconciler) endKept(ctx context.Context, req ctrl.Request, goop *v1
 	if !goop.Ended() {
 		err = errors.Join(err, r.report(ctx, observed))
 	}
-	return r.requeue(observed, err)
+	return requeue(observed.requeue, retried(err))
 }
 
 // endAbandoned ends what is left of a Goop that no longer exists: its record, and workers that were orphaned before.
@@ -269,15 +269,6 @@ func (r *GoopReconciler) checkPods(observed *observation) {
 	if lacking {
 		observed.requeueAfter(podsPatience - idle)
 	}
-}
-
-// requeue decides when to reconcile again. A failed request is retried at the pace of the queue's rate limiter. r.retries
-// keeps that pace even if an event triggers a reconciliation earlier.
-func (r *GoopReconciler) requeue(observed *observation, err error) (ctrl.Result, error) {
-	if again := retried(err); again != nil {
-		return ctrl.Result{}, again
-	}
-	return ctrl.Result{RequeueAfter: observed.requeue}, nil
 }
 
 // retried returns the part of an error that is retried. The rest waits for an event: the deletion of an object with the
