@@ -2,7 +2,10 @@
 package follow
 
 import (
+	"errors"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"example.com/workbook/01-informers/exercises/internal/follow"
 	"example.com/workbook/shared/exercise/check"
@@ -88,6 +91,14 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.Wire.Release()
 		r.Watching()
 		r.Set("a", "3")
+		r.Expect("MODIFIED a=3")
+	})
+	t.Behaviour("an ERROR in the stream is no change, and no end", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Wire.StreamError(apierrors.NewInternalError(errors.New("too much to do")))
+		r.Wire.CutWatches()
+		r.Set("a", "3")
+		r.Wire.Release()
 		r.Expect("MODIFIED a=3")
 	})
 	t.Behaviour("one call of handle ends before the next one begins", func(b *check.B) {

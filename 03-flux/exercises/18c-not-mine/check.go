@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader changes.
@@ -79,6 +80,17 @@ func checkNotOwned(t *check.T, entry Entry) {
 
 // checkChanges reconciles again, with changes in between and without.
 func checkChanges(t *check.T, entry Entry) {
+	t.Behaviour("a Service that is missing is created, whatever the condition says", func(b *check.B) {
+		s := newScene(b, entry)
+		s.createSetup(s.controller(s.createFlux("bees")))
+		s.wire.Fail(1, func(r kube.Request) bool { return r.Resource == "services" && kube.Writes(r) })
+		_ = s.reconcile()
+		s.settle()
+		s.expectService(true)
+		s.deleteService()
+		s.settle()
+		s.expectService(true)
+	})
 	t.Behaviour("it is accepted when the Flux controller has made it its own", func(b *check.B) {
 		s := newScene(b, entry)
 		flux := s.createFlux("bees")

@@ -38,12 +38,27 @@ func (w *Wire) Expire(resourceVersion string, inStream bool) {
 			return nil, nil
 		}
 		if inStream {
-			w.b.Event("  an event of type ERROR in the stream: 410, the resourceVersion is too old")
-			return Response(r, strings.NewReader(fmt.Sprintf(`{"type":"ERROR","object":%s}`+"\n", encode(expired)))), nil
+			return w.streamError(r, expired), nil
 		}
 		w.b.Event("  the status of the response: 410, the resourceVersion is too old")
 		return Failure(r, expired), nil
 	})
+}
+
+// StreamError responds to the next watch with an event of type ERROR, and the end of the stream.
+func (w *Wire) StreamError(err *apierrors.StatusError) {
+	var done atomic.Bool
+	w.Before(func(request Request, r *http.Request) (*http.Response, error) {
+		if request.Verb != "watch" || !done.CompareAndSwap(false, true) {
+			return nil, nil
+		}
+		return w.streamError(r, err), nil
+	})
+}
+
+func (w *Wire) streamError(r *http.Request, err *apierrors.StatusError) *http.Response {
+	w.b.Event("  an event of type ERROR in the stream: %d, %s", err.ErrStatus.Code, err.ErrStatus.Message)
+	return Response(r, strings.NewReader(fmt.Sprintf(`{"type":"ERROR","object":%s}`+"\n", encode(err))))
 }
 
 // Bookmark responds to the next watch that asks for bookmarks with one, at this resourceVersion, and the end of the stream.
