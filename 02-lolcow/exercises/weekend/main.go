@@ -86,14 +86,17 @@ func show(out io.Writer, result exercise.Result) {
 			fmt.Fprintf(out, "✓ %s\n", one.Name)
 		}
 	}
+	first := true
 	for _, one := range result.Behaviours {
 		if one.OK {
 			continue
 		}
 		fmt.Fprintf(out, "\n✗ %s\n%s", one.Name, indent(one.Seen))
-		if len(one.Timeline) > 0 {
+		// The timeline of the first is enough: the others often follow from it.
+		if first && len(one.Timeline) > 0 {
 			fmt.Fprintf(out, "  what happened:\n%s", indent(strings.Join(last(one.Timeline), "\n")))
 		}
+		first = false
 	}
 	if result.CompileError != "" {
 		fmt.Fprintf(out, "\n✗ the check compiles\n%s", indent(result.CompileError))

@@ -28,6 +28,15 @@ func (s *suite) deployment() {
 			e.Errorf("the pod template still has the old greeting")
 		}
 	})
+	s.reconciles("a greeting that is taken away is not in the Deployment any more", func(e *env) {
+		e.create("cow", fields{"greeting": "Moo, says the first"})
+		e.settle("cow")
+		e.change("cow", fields{"greeting": ""})
+		e.settle("cow")
+		if says(e.deployment("").Spec.Template, "Moo, says the first") {
+			e.Errorf("the Lolcow has an empty greeting, and the pod template still has the old one")
+		}
+	})
 	s.reconciles("the Deployment has the number of replicas of the spec, also if it is 0", func(e *env) {
 		e.create("cow", fields{"greeting": "Moo", "replicas": int64(3)})
 		for _, replicas := range []int32{3, 0, 2} {

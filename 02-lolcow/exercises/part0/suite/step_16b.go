@@ -50,6 +50,15 @@ func (s *suite) events() {
 		e.attempt()
 		e.expectAnnounced(conflict, corev1.EventTypeWarning)
 	})
+	s.reconciles("an Event has the text of the API server as it is, also with a % in it", func(e *env) {
+		const rejected = `Invalid value: "100%d": may not be set`
+		e.wire.replace(invalidService("spec.externalName", rejected)) //nolint:bodyclose // the client does
+		e.create("cow", fields{"greeting": "Moo"})
+		e.attempt()
+		if one := e.expectAnnounced(applyFailed, corev1.EventTypeWarning); !strings.Contains(one.note, rejected) {
+			e.Errorf("the Event does not have the text of the API server, %s", rejected)
+		}
+	})
 	s.reconciles("a Lolcow that begins to serve is announced by one Event of the type Normal", func(e *env) {
 		e.serve()
 		e.Event("the operator restarts")

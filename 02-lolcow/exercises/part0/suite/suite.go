@@ -76,7 +76,7 @@ func Check(t *check.T, step string, project Project) {
 	for _, one := range Steps[:slices.Index(Steps, step)+1] {
 		if checks[one](s); s.failed && one != step {
 			s.Behaviour("the steps before "+step+" are done", func(b *check.B) {
-				b.Fatalf("%s is not done, so %s was not checked: its hints are those of make learn hint %s", one, step, one)
+				b.Fatalf("what %s asks for is missing, so %s was not checked. If %[1]s was done before, look first at what you have changed since; its hints: make learn hint %[1]s", one, step)
 			})
 		}
 		if s.failed {
