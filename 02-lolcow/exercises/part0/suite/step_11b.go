@@ -28,7 +28,7 @@ func (s *suite) deployment() {
 			e.Errorf("the pod template still has the old greeting")
 		}
 	})
-	s.reconciles("a greeting that is taken away is not in the Deployment any more", func(e *env) {
+	s.reconciles("a greeting that is removed is not in the Deployment any more", func(e *env) {
 		e.create("cow", fields{"greeting": "Moo, says the first"})
 		e.settle("cow")
 		e.change("cow", fields{"greeting": ""})
