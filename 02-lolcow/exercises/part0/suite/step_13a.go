@@ -51,7 +51,7 @@ func (s *suite) permissions() {
 		}
 		if len(unused) > 0 {
 			slices.Sort(unused)
-			b.Fatalf("the role allows what the operator never did: %s", strings.Join(unused, ", "))
+			b.Fatalf("the role allows what the operator never did: %s. If no marker asks for it: scripts/my-lolcow.sh generate", strings.Join(unused, ", "))
 		}
 	})
 }
@@ -59,7 +59,9 @@ func (s *suite) permissions() {
 // work is what users do with Lolcows, and what the operator has to do then.
 func (e *env) work() {
 	spec := fields{"greeting": "Moo", "port": int64(firstPort)}
-	if e.suite.last == "17c" {
+	// The reader may be further than the step: what finalizes a Lolcow needs permissions, too.
+	hasRecord := fieldOf(e.operator, "DNS").IsValid()
+	if hasRecord {
 		spec["hostname"] = firstHost
 	}
 	e.create("cow", spec)
@@ -77,7 +79,7 @@ func (e *env) work() {
 	e.await("the status speaks of the new spec", func() bool {
 		return e.condition("cow", "Ready").ObservedGeneration == e.lolcow("cow").GetGeneration()
 	})
-	if e.suite.last == "17c" {
+	if hasRecord {
 		e.delete("cow", metav1.DeletePropagationBackground)
 		e.await("the Lolcow is deleted, with its record", func() bool { return e.finalizers("cow") == nil && len(e.dns.hostnames()) == 0 })
 	}
