@@ -56,7 +56,7 @@ func webhookDown(n int) error {
 		`failed calling webhook "f.example.com": failed to call webhook: Post "https://f.default.svc:443/?timeout=10s": read tcp 10.0.0.%d:%d->10.96.3.7:443: i/o timeout after %dms`, n, 40000+n, n))
 }
 
-// A Service is deleted while an admission webhook is down: that Ready stayed True was bug 6 of the house.
+// A Service is deleted while an admission webhook is down. Ready stayed True once.
 func TestTransientErrorIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	f := newTestEnv(t)
