@@ -47,13 +47,7 @@ func (w *Wire) Expire(resourceVersion string, inStream bool) {
 
 // StreamError responds to the next watch with an event of type ERROR, and the end of the stream.
 func (w *Wire) StreamError(err *apierrors.StatusError) {
-	var done atomic.Bool
-	w.Before(func(request Request, r *http.Request) (*http.Response, error) {
-		if request.Verb != "watch" || !done.CompareAndSwap(false, true) {
-			return nil, nil
-		}
-		return w.streamError(r, err), nil
-	})
+	w.onNextWatch(func(Request) bool { return true }, func(r *http.Request) *http.Response { return w.streamError(r, err) })
 }
 
 func (w *Wire) streamError(r *http.Request, err *apierrors.StatusError) *http.Response {
@@ -63,14 +57,22 @@ func (w *Wire) streamError(r *http.Request, err *apierrors.StatusError) *http.Re
 
 // Bookmark responds to the next watch that asks for bookmarks with one, at this resourceVersion, and the end of the stream.
 func (w *Wire) Bookmark(resourceVersion string) {
-	var done atomic.Bool
-	w.Before(func(request Request, r *http.Request) (*http.Response, error) {
-		if request.Verb != "watch" || request.Query.Get("allowWatchBookmarks") != "true" || !done.CompareAndSwap(false, true) {
-			return nil, nil
-		}
+	asks := func(request Request) bool { return request.Query.Get("allowWatchBookmarks") == "true" }
+	w.onNextWatch(asks, func(r *http.Request) *http.Response {
 		w.b.Event("  a bookmark at resourceVersion %s, and the end of the stream", resourceVersion)
 		return Response(r, strings.NewReader(fmt.Sprintf(
-			`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":%q}}}`+"\n", resourceVersion))), nil
+			`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":%q}}}`+"\n", resourceVersion)))
+	})
+}
+
+// onNextWatch responds to the next watch that is one of these, and to no later one.
+func (w *Wire) onNextWatch(is func(Request) bool, respond func(*http.Request) *http.Response) {
+	var done atomic.Bool
+	w.Before(func(request Request, r *http.Request) (*http.Response, error) {
+		if request.Verb != "watch" || !is(request) || !done.CompareAndSwap(false, true) {
+			return nil, nil
+		}
+		return respond(r), nil
 	})
 }
 
