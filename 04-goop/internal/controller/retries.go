@@ -46,8 +46,8 @@ func newRetries(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[rec
 }
 
 // try calls act, which may write what the object needs. If the last try for the present spec failed, and the next one is not
-// due, act reads only: as soon as it is about to write, it fails as the last one did. What act writes within a try of other retries is due by those alone, and says
-// nothing of what failed here.
+// due, act reads only: as soon as it is about to write, it fails as the last one did. What act writes within a try of other
+// retries is due by those alone, and says nothing of what failed here.
 func (r *retries) try(ctx context.Context, req reconcile.Request, object client.Object, act func(context.Context) error) error {
 	last := r.of(req, object)
 	held := &hold{active: r.clock.Now().Before(last.due), err: last.err}
