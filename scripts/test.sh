@@ -77,15 +77,22 @@ for stage in "$@"; do
   is_beside "$stage" || run "$stage" test_stage "$stage"
 done
 eval "set -- $TEST_FLAGS" # its quotes mean what they mean in a recipe of make
+# These wait more than they compute, and so does the harness.
+test_scripts() {
+  code=0
+  for module in docssite docstest learn starter; do
+    in_module "scripts/$module" "$@" ./... || code=1
+  done
+  alone scripts/tools "$@" ./... || code=1
+  return "$code"
+}
+echo '==> testing scripts beside the others; its results come last'
+test_scripts "$@" >"$temp/scripts" 2>&1 &
+jobs="$jobs scripts:$!"
 run shared in_module shared "$@" ./...
 for module in */exercises; do
   run "$module" in_module "$module" "$@" ./...
 done
-run scripts/docssite in_module scripts/docssite "$@" ./...
-run scripts/docstest in_module scripts/docstest "$@" ./...
-run scripts/learn in_module scripts/learn "$@" ./...
-run scripts/starter in_module scripts/starter "$@" ./...
-run scripts/tools alone scripts/tools "$@" ./...
 result() {
   wait "$2" && code=0 || code=$?
   cat "$temp/$1"
