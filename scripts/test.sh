@@ -28,9 +28,6 @@ go -C shared run ./cmd/harness binaries kube-controller-manager kube-scheduler k
 # On a machine that has much else to do an API server needs longer to start than envtest's 20 seconds.
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=90s
 
-# The API servers live for seconds, on cores that are the limit: fewer garbage collections for more memory.
-export GOGC="${GOGC:-400}" GOMEMLIMIT="${GOMEMLIMIT:-3GiB}"
-
 # Tests that read files outside their module read this too: Go's cache of results sees it, and does not see those files.
 # Where git cannot tell which there are, nothing of theirs is cached.
 if files=$(scripts/files.sh 2>/dev/null); then
