@@ -36,7 +36,7 @@ const (
 	afterAll
 )
 
-// launcher starts one machine for the Flux "bees", by the rules of the Flux operator's authors. The state for the next
+// launcher starts one machine for the Flux "bees", by the rules of the advice in chapter 19. The state for the next
 // reconciliation is in its workspace: an object of the Flux's name that the Flux owns, and that no controller
 // reconciles.
 type launcher struct {
@@ -101,7 +101,7 @@ func (l *launcher) reconcile() error {
 	return l.reach(afterAll)
 }
 
-// The case of the Flux operator's authors: an EC2 instance that must not be launched twice.
+// The story of that advice: an EC2 instance that must not be launched twice.
 func TestSeedWisdom_TheNonceIsWrittenBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
