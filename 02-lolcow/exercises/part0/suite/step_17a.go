@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -85,14 +84,18 @@ func (e *env) expectController(kind string, object client.Object) {
 	e.Fatalf("the %s has no owner reference to its Lolcow: the garbage collector would leave it", kind)
 }
 
+// anotherOwner is one besides the Lolcow.
+var anotherOwner = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "budget", UID: "5f0c2b1e-6f5b-4d44-9d0c-3c1f6a1a7e55"}
+
 // adoption starts the operator, in its role, where the dependents are those of the step before.
 func (e *env) adoption() {
 	e.create("cow", fields{"greeting": "Moo"})
 	e.settle("cow")
 	for kind, dependent := range map[string]client.Object{"Deployment": e.deployment("Moo"), "Service": e.service()} {
-		e.Event("the %s has no owner reference", kind)
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))
-		e.must(e.client.Patch(e.Context(), dependent, patch), "removing an owner reference")
+		e.Event("the %s has no owner reference but that of a ConfigMap", kind)
+		before := dependent.DeepCopyObject().(client.Object)
+		dependent.SetOwnerReferences([]metav1.OwnerReference{anotherOwner})
+		e.must(e.client.Patch(e.Context(), dependent, client.MergeFrom(before)), "changing an owner reference")
 	}
 	e.impersonate(e.rules())
 	e.start()
@@ -100,6 +103,11 @@ func (e *env) adoption() {
 		lolcow := e.lolcow("cow")
 		return metav1.IsControlledBy(e.deployment("Moo"), lolcow) && metav1.IsControlledBy(e.service(), lolcow)
 	})
+	for kind, dependent := range map[string]client.Object{"Deployment": e.deployment("Moo"), "Service": e.service()} {
+		if !slices.Contains(dependent.GetOwnerReferences(), anotherOwner) {
+			e.Fatalf("the %s had an owner reference of a ConfigMap too, and has lost it: SetControllerReference leaves those of others", kind)
+		}
+	}
 }
 
 // startQuiet starts the operator as on a cluster, and returns when it has nothing left to do for the Lolcow cow.
