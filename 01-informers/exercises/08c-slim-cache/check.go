@@ -2,6 +2,7 @@
 package slimcache
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,7 @@ type Entry func(informer cache.SharedIndexInformer, client kubernetes.Interface)
 
 const (
 	patience = 3 * time.Second
-	// small is how many bytes a ConfigMap may take in the cache, as JSON. Its managedFields alone are more.
+	// small is how many bytes a ConfigMap may take in the cache, as JSON. The managedFields of a alone are more.
 	small = 1000
 	keys  = 100
 )
@@ -55,18 +56,17 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s := start(b, work.Entry)
 		s.create("late")
 		s.change("a", "longer")
-		for _, name := range []string{"a", "late"} {
-			s.eventually(name, func(_ metav1.Object, size int) string {
-				if size > small {
-					return fmt.Sprintf("%s takes more than 1 kB in the cache: is it data, or managedFields?", name)
-				}
-				return ""
-			})
-		}
+		s.expectSmall("a")
+		s.expectSmall("late")
 	})
 	if !ok {
 		return
 	}
+	t.Behaviour("in the cache a ConfigMap of 10 kB of binaryData, without data, takes less than 1 kB", func(b *check.B) {
+		s := start(b, work.Entry)
+		s.createBinary("binary")
+		s.expectSmall("binary")
+	})
 	t.Behaviour("the annotation bytes is how large the data is", func(b *check.B) {
 		s := start(b, work.Entry)
 		s.expectBytes("a")
@@ -74,6 +74,11 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.expectBytes("late")
 		s.change("a", "longer")
 		s.expectBytes("a")
+	})
+	t.Behaviour("the annotation bytes of a ConfigMap without data is 0", func(b *check.B) {
+		s := start(b, work.Entry)
+		s.createBinary("binary")
+		s.expectBytes("binary")
 	})
 	t.Behaviour("the label changes nothing else on the API server", func(b *check.B) {
 		s := start(b, work.Entry)
@@ -124,7 +129,7 @@ func start(b *check.B, entry Entry) *slim {
 }
 
 func (s *slim) create(name string) {
-	s.b.Event("the check creates %s, with 10 kB", name)
+	s.b.Event("the check creates %s, with 10 kB of data", name)
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{"team": "red"}, Annotations: map[string]string{"about": "animals"},
@@ -135,6 +140,14 @@ func (s *slim) create(name string) {
 		object.Data[fmt.Sprintf("key-%03d", i)] = strings.Repeat("x", 100)
 	}
 	s.note(s.client.Create(s.b.Context(), object, metav1.CreateOptions{}))
+}
+
+func (s *slim) createBinary(name string) {
+	s.b.Event("the check creates %s, with 10 kB of binaryData", name)
+	s.note(s.client.Create(s.b.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		BinaryData: map[string][]byte{"key": bytes.Repeat([]byte{0xff}, 100*keys)},
+	}, metav1.CreateOptions{}))
 }
 
 // change is what another writer does.
@@ -183,14 +196,23 @@ func (s *slim) eventually(name string, condition func(cached metav1.Object, size
 	})
 }
 
+func (s *slim) expectSmall(name string) {
+	s.eventually(name, func(_ metav1.Object, size int) string {
+		if size > small {
+			return fmt.Sprintf("%s takes more than 1 kB in the cache: is it data, binaryData or managedFields?", name)
+		}
+		return ""
+	})
+}
+
 func (s *slim) expectBytes(name string) {
-	bytes := 0
+	want := 0
 	for _, value := range s.want[name].Data {
-		bytes += len(value)
+		want += len(value)
 	}
 	s.eventually(name, func(cached metav1.Object, _ int) string {
-		if got := cached.GetAnnotations()["bytes"]; got != strconv.Itoa(bytes) {
-			return fmt.Sprintf("%s has %d bytes of data, and in the cache its annotation is %q", name, bytes, got)
+		if got := cached.GetAnnotations()["bytes"]; got != strconv.Itoa(want) {
+			return fmt.Sprintf("%s has %d bytes of data, and in the cache its annotation is %q", name, want, got)
 		}
 		return ""
 	})

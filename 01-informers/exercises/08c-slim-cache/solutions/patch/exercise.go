@@ -32,14 +32,13 @@ func slim(object any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("transforming a %T", object)
 	}
-	if configMap.Data == nil {
-		return configMap, nil
+	if _, counted := configMap.Annotations["bytes"]; !counted || configMap.Data != nil {
+		bytes := 0
+		for _, value := range configMap.Data {
+			bytes += len(value)
+		}
+		metav1.SetMetaDataAnnotation(&configMap.ObjectMeta, "bytes", strconv.Itoa(bytes))
 	}
-	bytes := 0
-	for _, value := range configMap.Data {
-		bytes += len(value)
-	}
-	metav1.SetMetaDataAnnotation(&configMap.ObjectMeta, "bytes", strconv.Itoa(bytes))
 	configMap.Data, configMap.BinaryData, configMap.ManagedFields = nil, nil, nil
 	return configMap, nil
 }
