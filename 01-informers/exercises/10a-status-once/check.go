@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,6 +49,15 @@ func Check(t *check.T, work check.Work[Entry]) {
 		f.write(deployment(2, 2))
 		if more := f.wire.Requests()[before:]; len(more) > 0 {
 			b.Fatalf("nothing has changed, and a request was sent: %s", more[0])
+		}
+	})
+	t.Behaviour("the Foo that it is given is not changed", func(b *check.B) {
+		f := newFoo(b, work.Entry)
+		given := f.read()
+		before := given.DeepCopy()
+		f.writeOf(given, deployment(2, 2))
+		if !apiequality.Semantic.DeepEqual(given, before) {
+			b.Fatalf("the Foo that WriteStatus was given was changed: whatever reads the cache sees a status that was perhaps never written")
 		}
 	})
 	t.Behaviour("after a change of the spec, status and condition say which generation they speak of", func(b *check.B) {
@@ -142,9 +152,11 @@ func (f *foo) read() *v1alpha1.Foo {
 	return object
 }
 
-func (f *foo) write(d *appsv1.Deployment) {
+func (f *foo) write(d *appsv1.Deployment) { f.writeOf(f.read(), d) }
+
+func (f *foo) writeOf(given *v1alpha1.Foo, d *appsv1.Deployment) {
 	f.b.Event("WriteStatus: %d replicas are updated and %d are available", d.Status.UpdatedReplicas, d.Status.AvailableReplicas)
-	if err := f.entry(f.b.Context(), f.client, f.read(), d); err != nil {
+	if err := f.entry(f.b.Context(), f.client, given, d); err != nil {
 		f.b.Fatalf("WriteStatus returned an error: %v", err)
 	}
 }
