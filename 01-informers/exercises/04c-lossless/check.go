@@ -50,6 +50,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 		p.label("example.com/seen")
 		p.expectLabels(map[string]string{"team": "billing", "example.com/seen": "yes"})
 	})
+	t.Behaviour("the label of an earlier call stays", func(b *check.B) {
+		p := newPolicy(b, work.Entry, map[string]string{"team": "billing"})
+		p.label("seen")
+		p.label("checked")
+		p.expectLabels(map[string]string{"team": "billing", "seen": "yes", "checked": "yes"})
+	})
 	t.Behaviour("a field that the Go type lacks stays", func(b *check.B) {
 		p := newPolicy(b, work.Entry, map[string]string{"seen": "no"})
 		p.label("seen")
