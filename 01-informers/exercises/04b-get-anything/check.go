@@ -65,6 +65,18 @@ func Check(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("the second get of a ConfigMap was %d requests", n)
 		}
 	})
+	t.Behaviour("where the kinds are known, a get of what is not there is one request", func(b *check.B) {
+		g := newGetter(b, work.Entry)
+		g.expect("configmaps", "a", "ConfigMap")
+		before := len(g.wire.Requests())
+		b.Event("get configmaps missing")
+		if _, err := g.get(b.Context(), "configmaps", g.namespace, "missing"); err == nil {
+			b.Fatalf("the ConfigMap is not there, and get returned no error")
+		}
+		if n := len(g.wire.Requests()) - before; n != 1 {
+			b.Fatalf("the kind was known and the ConfigMap not there, and the get was %d requests", n)
+		}
+	})
 	t.Behaviour("a kind whose CRD was installed later is found", func(b *check.B) {
 		g := newGetter(b, work.Entry)
 		g.expect("configmaps", "a", "ConfigMap")
