@@ -45,6 +45,13 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.delete(c.expectOwn(fooName, "one"))
 		c.expectOwn(fooName, "one")
 	})
+	t.Behaviour("it changes the Deployment when spec.replicas changes", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.createFoo(fooName, "one")
+		c.expectOwn(fooName, "one")
+		c.set("replicas", "3")
+		c.expectReplicas("one", 3)
+	})
 	t.Behaviour("it leaves a Deployment of the name unchanged that is not the Foo's", func(b *check.B) {
 		c := start(b, work.Entry)
 		other := c.createOther("one")
@@ -61,18 +68,38 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.expectOwn(fooName, "one")
 		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	})
+	renamed(t, work.Entry)
+	others(t, work.Entry)
+	t.Behaviour("it does not poll", func(b *check.B) { noPolling(start(b, work.Entry)) })
+}
+
+// renamed changes the name in the spec.
+func renamed(t *check.T, entry Entry) {
 	t.Behaviour("it replaces the Deployment when the name in the spec changes", func(b *check.B) {
-		c := start(b, work.Entry)
+		c := start(b, entry)
 		c.createFoo(fooName, "one")
 		old := c.expectOwn(fooName, "one")
 		another := c.createOther("another")
-		c.rename("two")
+		c.set("deploymentName", `"two"`)
 		c.expectOwn(fooName, "two")
 		c.expectGone(old)
 		c.expectUnchanged(another)
 	})
-	others(t, work.Entry)
-	t.Behaviour("it does not poll", func(b *check.B) { noPolling(start(b, work.Entry)) })
+	t.Behaviour("it keeps the Deployment of the earlier name while the new name is taken", func(b *check.B) {
+		c := start(b, entry)
+		c.createFoo(fooName, "one")
+		c.expectOwn(fooName, "one")
+		other := c.createOther("two")
+		c.expectCaughtUp()
+		c.set("deploymentName", `"two"`)
+		c.expectConflict(other)
+		// When another Foo has been reconciled, the reconciliation that reported the conflict has ended.
+		c.createFoo("last", "last")
+		c.expectOwn("last", "last")
+		if c.isGone("one") {
+			b.Fatalf("the new name is taken, and Deployment one of the earlier name was deleted")
+		}
+	})
 }
 
 // noPolling checks it while the Deployment is being rolled out, and while the name is taken.
@@ -82,7 +109,7 @@ func noPolling(c *cluster) {
 	c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	c.expectNoPolling("the Deployment is being rolled out")
 	c.createOther("two")
-	c.rename("two")
+	c.set("deploymentName", `"two"`)
 	c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 	c.expectNoPolling("the name is taken")
 }

@@ -122,10 +122,11 @@ func (c *cluster) createFoo(name, deploymentName string) {
 	}))
 }
 
-func (c *cluster) rename(name string) {
-	c.b.Event("the user sets spec.deploymentName to %s", name)
+// set changes a field of the Foo's spec. The value is JSON.
+func (c *cluster) set(field, value string) {
+	c.b.Event("the user sets spec.%s to %s", field, value)
 	f := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: fooName}}
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"deploymentName":%q}}`, name))
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{%q:%s}}`, field, value))
 	c.must("changing the Foo", c.client.Patch(c.b.Context(), f, patch))
 }
 
@@ -211,6 +212,15 @@ func (c *cluster) expectOwn(name, deploymentName string) *appsv1.Deployment {
 		return ""
 	})
 	return deployment
+}
+
+func (c *cluster) expectReplicas(name string, want int32) {
+	eventually(c, name, &appsv1.Deployment{}, func(live *appsv1.Deployment, err error) string {
+		if err != nil || *live.Spec.Replicas != want {
+			return fmt.Sprintf("spec.replicas of the Foo is %d, and Deployment %s has another number", want, name)
+		}
+		return ""
+	})
 }
 
 func (c *cluster) expectGone(deployment *appsv1.Deployment) {
