@@ -73,15 +73,20 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("a look-up neither goes through all Pods nor asks the API server", func(b *check.B) {
 		p := newPods(b, work.Entry)
 		p.create("a", volume("db"))
+		for _, name := range []string{"b", "c", "d"} {
+			p.create(name, volume("mail"))
+		}
 		p.start()
-		requests, lists := len(p.wire.Requests("get", "list")), p.informer.lists.Load()
+		requests, lists, indexed := len(p.wire.Requests("get", "list")), p.informer.lists.Load(), p.informer.indexed.Load()
 		p.expect("db", "a")
-		p.expect("mail")
 		if len(p.wire.Requests("get", "list")) > requests {
 			b.Fatalf("a look-up sent a request to the API server")
 		}
 		if p.informer.lists.Load() > lists {
 			b.Fatalf("a look-up listed all Pods of the store")
+		}
+		if n := p.informer.indexed.Load() - indexed; n > 3 {
+			b.Fatalf("one Pod of four uses the Secret, and a look-up took %d out of the index", n)
 		}
 	})
 }
@@ -181,10 +186,10 @@ func (p *pods) short(keys []string) string {
 	return strings.Join(names, ", ")
 }
 
-// counted counts how often all objects of the informer's store are listed.
+// counted counts how often all objects of the informer's store are listed, and how many come out of an index.
 type counted struct {
 	cache.SharedIndexInformer
-	lists atomic.Int32
+	lists, indexed atomic.Int64
 }
 
 // GetStore is the informer's, with a count.
@@ -192,22 +197,43 @@ func (c *counted) GetStore() cache.Store { return c.GetIndexer() }
 
 // GetIndexer is the informer's, with a count.
 func (c *counted) GetIndexer() cache.Indexer {
-	return &countedIndexer{c.SharedIndexInformer.GetIndexer(), &c.lists}
+	return &countedIndexer{c.SharedIndexInformer.GetIndexer(), c}
 }
 
 type countedIndexer struct {
 	cache.Indexer
-	lists *atomic.Int32
+	informer *counted
 }
 
 // List is the indexer's.
 func (c *countedIndexer) List() []any {
-	c.lists.Add(1)
+	c.informer.lists.Add(1)
 	return c.Indexer.List()
 }
 
 // ListKeys is the indexer's.
 func (c *countedIndexer) ListKeys() []string {
-	c.lists.Add(1)
+	c.informer.lists.Add(1)
 	return c.Indexer.ListKeys()
+}
+
+// Index is the indexer's.
+func (c *countedIndexer) Index(index string, object any) ([]any, error) {
+	found, err := c.Indexer.Index(index, object)
+	c.informer.indexed.Add(int64(len(found)))
+	return found, err
+}
+
+// ByIndex is the indexer's.
+func (c *countedIndexer) ByIndex(index, value string) ([]any, error) {
+	found, err := c.Indexer.ByIndex(index, value)
+	c.informer.indexed.Add(int64(len(found)))
+	return found, err
+}
+
+// IndexKeys is the indexer's.
+func (c *countedIndexer) IndexKeys(index, value string) ([]string, error) {
+	found, err := c.Indexer.IndexKeys(index, value)
+	c.informer.indexed.Add(int64(len(found)))
+	return found, err
 }
