@@ -43,7 +43,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 	if !ok {
 		return
 	}
-	t.Behaviour("only the original of that copy is enqueued, and no request is sent for it", onlyThatOne(work.Entry))
+	if t.Behaviour("only the original of that copy is enqueued, and no request is sent for it", onlyThatOne(work.Entry)) {
+		// It is chance whether a resync comes in this one.
+		t.Behaviour("of the owners of a copy only the controller is enqueued", onlyTheController(work.Entry))
+	}
 	t.Behaviour("a copy that is changed is corrected", func(b *check.B) {
 		c := start(b, work.Entry)
 		c.create("a")
@@ -67,16 +70,22 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 }
 
+// startWithThree creates three originals. The copy of c is deleted: when it is back, the creation of all three has been reported.
+func startWithThree(b *check.B, entry Entry) *controller {
+	c := start(b, entry)
+	for _, name := range []string{"a", "b", "c"} {
+		c.create(name)
+	}
+	c.remove("c")
+	c.corrected("c", "the copy of c was deleted")
+	return c
+}
+
 // onlyThatOne deletes the copy of b three times. A resync that enqueues b has by the third time enqueued a too, because it enqueues
-// all originals, one after the other. The copy of c is deleted first: when it is back, the creation of all three has been reported.
+// all originals, one after the other.
 func onlyThatOne(entry Entry) func(b *check.B) {
 	return func(b *check.B) {
-		c := start(b, entry)
-		for _, name := range []string{"a", "b", "c"} {
-			c.create(name)
-		}
-		c.remove("c")
-		c.corrected("c", "the copy of c was deleted")
+		c := startWithThree(b, entry)
 		keys, requests := len(c.keys()), len(c.wire.Requests())
 		for range 3 {
 			c.remove("b")
@@ -87,6 +96,23 @@ func onlyThatOne(entry Entry) func(b *check.B) {
 		}
 		if n := len(c.wire.Requests()) - requests; n > 0 {
 			b.Fatalf("the copy of b was deleted, and %d requests were sent: its deletion is an event of a watch", n)
+		}
+	}
+}
+
+// onlyTheController lets the copy of b have two owners.
+func onlyTheController(entry Entry) func(b *check.B) {
+	return func(b *check.B) {
+		c := startWithThree(b, entry)
+		keys := len(c.keys())
+		owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: c.get("a").UID}
+		c.change("adds the owner a, which is not the controller, to", "b", func(copied *corev1.ConfigMap) {
+			copied.OwnerReferences = append(copied.OwnerReferences, owner)
+		})
+		c.remove("b")
+		c.corrected("b", "the copy of b was deleted")
+		if slices.Contains(c.keys()[keys:], "a") {
+			b.Fatalf("the copy of b was changed and deleted, and a was enqueued, which is an owner of it but not its controller")
 		}
 	}
 }
