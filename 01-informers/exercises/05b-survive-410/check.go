@@ -38,6 +38,11 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.Watching()
 		r.ExpectNothingElse()
 	})
+	t.Behaviour("a change of a label in the gap is reported, too", func(b *check.B) {
+		r := begun(b, work.Entry)
+		r.Wire.Gap(true, func() { r.Label("a") })
+		r.Expect("MODIFIED a=2")
+	})
 	t.Behaviour("it watches from the new list on", func(b *check.B) {
 		r := begun(b, work.Entry)
 		r.Wire.Gap(true, func() { r.Set("a", "3") })

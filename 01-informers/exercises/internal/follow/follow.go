@@ -117,11 +117,21 @@ func (r *Run) Create(name string) {
 // Set changes the value of a ConfigMap.
 func (r *Run) Set(name, value string) {
 	r.b.Event("the check sets %s=%s", name, value)
+	r.change(name, func(object *corev1.ConfigMap) { object.Data["value"] = value })
+}
+
+// Label changes a label of a ConfigMap, and not its value.
+func (r *Run) Label(name string) {
+	r.b.Event("the check sets a label of %s", name)
+	r.change(name, func(object *corev1.ConfigMap) { object.Labels = map[string]string{"seen": "yes"} })
+}
+
+func (r *Run) change(name string, change func(object *corev1.ConfigMap)) {
 	object, err := r.client.Get(r.b.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		r.b.Fatalf("reading a ConfigMap: %v", err)
 	}
-	object.Data["value"] = value
+	change(object)
 	if _, err := r.client.Update(r.b.Context(), object, metav1.UpdateOptions{}); err != nil {
 		r.b.Fatalf("changing a ConfigMap: %v", err)
 	}
