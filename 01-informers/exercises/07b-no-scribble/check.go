@@ -3,12 +3,15 @@ package scribble
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	listerscorev1 "k8s.io/client-go/listers/core/v1"
@@ -58,11 +61,21 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("a write that failed is repeated", func(b *check.B) {
 		c := start(b, work.Entry, labels())
 		c.wire.Fail(1, kube.Writes)
-		b.Event("Reconcile")
-		if err := c.entry(b.Context(), c.lister, c.wire.Client().CoreV1().ConfigMaps(c.namespace), name); err == nil {
+		if err := c.try(name); err == nil {
 			b.Fatalf("the write failed, and Reconcile returned no error")
 		}
 		c.reconcile()
+		c.expect(map[string]string{"app": "web", "keys": "2"})
+	})
+	t.Behaviour("the label is written also if another writer comes first", func(b *check.B) {
+		c := start(b, work.Entry, labels())
+		c.changeMeanwhile(2)
+		if err := c.try(name); err != nil {
+			b.Event("  it returned the error: %v", err)
+			c.wire.Before(nil)
+			c.waitForCache()
+			c.reconcile()
+		}
 		c.expect(map[string]string{"app": "web", "keys": "2"})
 	})
 	t.Behaviour("if the label is right, no request is sent", func(b *check.B) {
@@ -74,7 +87,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("an object that is gone is no error", func(b *check.B) {
 		c := start(b, work.Entry, labels())
-		if err := c.entry(b.Context(), c.lister, c.wire.Client().CoreV1().ConfigMaps(c.namespace), "other"); err != nil {
+		if err := c.try("other"); err != nil {
 			b.Fatalf("the lister does not have the object, and Reconcile returned the error: %v", err)
 		}
 	})
@@ -109,9 +122,13 @@ func start(b *check.B, entry Entry, labels map[string]string) *controller {
 	return c
 }
 
-func (c *controller) reconcile() {
+func (c *controller) try(name string) error {
 	c.b.Event("Reconcile")
-	if err := c.entry(c.b.Context(), c.lister, c.wire.Client().CoreV1().ConfigMaps(c.namespace), name); err != nil {
+	return c.entry(c.b.Context(), c.lister, c.wire.Client().CoreV1().ConfigMaps(c.namespace), name)
+}
+
+func (c *controller) reconcile() {
+	if err := c.try(name); err != nil {
 		c.b.Fatalf("Reconcile returned an error: %v", err)
 	}
 }
@@ -147,6 +164,22 @@ func (c *controller) set(data map[string]string) {
 		c.b.Fatalf("changing the ConfigMap: %v", err)
 	}
 	c.waitForCache()
+}
+
+// changeMeanwhile lets another writer change the data just before each of the next n writes of Reconcile arrives.
+func (c *controller) changeMeanwhile(n int) {
+	c.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
+		if n == 0 || !kube.Writes(request) {
+			return nil, nil
+		}
+		n--
+		c.b.Event("  another writer changes the data")
+		patch := fmt.Appendf(nil, `{"data":{"one":"another %d"}}`, n)
+		if _, err := c.client.Patch(c.b.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			c.b.Errorf("changing the ConfigMap: %v", err)
+		}
+		return nil, nil
+	})
 }
 
 // waitForCache waits until the cache has what the API server has now.
