@@ -11,7 +11,7 @@ mbit=${1:-50}
 programs=$(go -C shared run ./cmd/harness binaries etcd kube-apiserver kubectl kube-controller-manager kube-scheduler kwok)
 version=$(sed -n 's/^KUBERNETES_VERSION=//p' shared/config/harness.env)
 temp=$(mktemp -d)
-GOWORK=off go -C scripts/tools build -o "$temp/slownet" ./slownet
+GOWORK=off go -C scripts/tools build -buildvcs=false -o "$temp/slownet" ./slownet
 
 # The caches of modules are read-only.
 finish() {

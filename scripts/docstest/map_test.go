@@ -29,7 +29,7 @@ func TestMap(t *testing.T) {
 func buildMdlinks(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "mdlinks")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./mdlinks")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./mdlinks")
 	cmd.Dir = "../tools"
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
