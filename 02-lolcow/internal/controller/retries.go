@@ -100,7 +100,7 @@ func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error
 	return errors.Join(all...)
 }
 
-// forget makes the next try due: the last one succeeded, what was in its way may be gone, or the Lolcow is.
+// forget makes the next try due: the last one succeeded, what was in its way may be gone, or the object is.
 func (r *retries) forget(req reconcile.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,9 @@ var commonInMain = []string{
 }
 
 // commonElsewhere is what is the same in files that differ otherwise.
-var commonElsewhere = []string{"newRateLimiter", "moreThanMessages", "retries.outlast", "holdingClient"}
+var commonElsewhere = []string{
+	"queue", "newRateLimiter", "moreThanMessages", "stalePatience", "retries.outlast", "retries.forget", "requeue", "holdingClient",
+}
 
 // comparison collects what differs.
 type comparison struct {
