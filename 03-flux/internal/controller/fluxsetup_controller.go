@@ -189,9 +189,11 @@ func (r *FluxSetupReconciler) observePods(ctx context.Context, setup *v1alpha1.F
 		return nil
 	}
 	// The cache may be stale, and it lacks pods that have lost our label. An attempt is therefore Failed only by the state in
-	// the API server. What is left of a Job that was deleted is read there alone.
+	// the API server, and how rank 0 ended is read there if it is no longer in the cache. What is left of a Job that was deleted
+	// is read there alone.
 	if observed.job != nil {
-		if err := r.readPods(ctx, r.Client, setup, observed); err != nil || !failing(setup, *observed) {
+		err := r.readPods(ctx, r.Client, setup, observed)
+		if err != nil || (!failing(setup, *observed) && !lacksLeader(setup, *observed)) {
 			return err
 		}
 		if err := r.readCurrentJob(ctx, observed); err != nil {

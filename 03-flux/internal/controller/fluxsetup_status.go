@@ -198,6 +198,11 @@ func failing(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
 	return end != nil && end.kind == v1alpha1.ConditionFailed
 }
 
+// lacksLeader reports whether the pod of rank 0 was observed in an active attempt, and is not among those that were read.
+func lacksLeader(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
+	return current(setup) && !attemptEnded(setup) && setup.Status.LeaderPod != "" && byRank(observed.pods, setup.Spec.Size)[0] == nil
+}
+
 // workBegan reports whether the quorum of the attempt was reached: rank 0 is ready, or was ready before.
 func workBegan(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
 	if current(setup) && trueCondition(setup.Status.Conditions, v1alpha1.ConditionQuorumReached) != nil {

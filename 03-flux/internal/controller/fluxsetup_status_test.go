@@ -143,3 +143,29 @@ func TestOnlyProgress(t *testing.T) {
 		g.Expect(onlyProgress(after, before)).To(Equal(test.only), name)
 	}
 }
+
+// An injected container runs on in the pod of rank 0, so that the Job does not end, and another writer has removed our label from
+// the pod, so that neither the watch nor the cache has it. How rank 0 ended is read past the cache.
+func TestRankZeroEndsInAPodThatTheCacheLacks(t *testing.T) {
+	t.Parallel()
+	for exitCode, end := range map[int32]string{0: v1alpha1.ConditionComplete, 3: v1alpha1.ConditionFailed} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			b := newSetupTestEnv(t, fluxOf(1))
+			b.running()
+			b.terminateBroker(exitCode, "")
+			pod := b.pod(0)
+			delete(pod.Labels, labelManagedBy)
+			b.Expect(b.client.Update(b.ctx, pod)).To(Succeed())
+			b.reconciler = b.newReconciler(b.withCacheOfPods())
+			b.clock.Step(readinessPace)
+			result, err := b.try()
+			b.Expect(err).NotTo(HaveOccurred())
+			b.Expect(result.RequeueAfter).To(Equal(terminationTimeout))
+			b.clock.Step(terminationTimeout)
+			setup := b.reconcile()
+			b.Expect(trueCondition(setup.Status.Conditions, end)).NotTo(BeNil())
+			b.Expect(setup.Status.ExitCode).To(HaveValue(Equal(exitCode)))
+		})
+	}
+}
