@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -23,8 +24,9 @@ func denials() map[string]error {
 	for reason, code := range map[metav1.StatusReason]int32{
 		metav1.StatusReasonNotFound: http.StatusNotFound, metav1.StatusReasonConflict: http.StatusConflict,
 		metav1.StatusReasonAlreadyExists: http.StatusConflict, metav1.StatusReasonForbidden: http.StatusForbidden,
+		metav1.StatusReasonUnknown: http.StatusBadRequest,
 	} {
-		all[string(reason)] = &apierrors.StatusError{ErrStatus: metav1.Status{
+		all[fmt.Sprintf("%d %s", code, reason)] = &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "w.example.com" denied the request: not on a Monday`,
 		}}
 	}
@@ -35,7 +37,7 @@ func denials() map[string]error {
 // is reported in the status with the webhook's message.
 func TestDenialIsReportedWhateverItsCode(t *testing.T) {
 	t.Parallel()
-	for reason, denial := range denials() {
+	for response, denial := range denials() {
 		for verb, test := range map[string]struct {
 			before func(*setupTestEnv)
 			funcs  interceptor.Funcs
@@ -81,7 +83,7 @@ func TestDenialIsReportedWhateverItsCode(t *testing.T) {
 				},
 			}},
 		} {
-			t.Run(verb+" "+reason, func(t *testing.T) {
+			t.Run(verb+" "+response, func(t *testing.T) {
 				t.Parallel()
 				b := newSetupTestEnv(t, fluxOf(1))
 				test.before(b)
