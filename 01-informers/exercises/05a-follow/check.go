@@ -105,6 +105,15 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r := follow.StartSlow(b, work.Entry, 20*time.Millisecond, "a", "b", "c", "d")
 		r.Expect("ADDED a=1", "ADDED b=1", "ADDED c=1", "ADDED d=1")
 		r.ExpectOneAtATime()
+		// What changes while no watch is open comes at once.
+		r.Watching()
+		r.Wire.CutWatches()
+		for _, name := range []string{"a", "b", "c"} {
+			r.Set(name, "2")
+		}
+		r.Wire.Release()
+		r.Expect("MODIFIED a=2", "MODIFIED b=2", "MODIFIED c=2")
+		r.ExpectOneAtATime()
 	})
 	t.Behaviour("it returns when its context ends", func(b *check.B) {
 		r := begun(b, work.Entry)

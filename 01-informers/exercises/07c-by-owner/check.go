@@ -187,7 +187,11 @@ func (s *secrets) compare(what string, got []string, err error, want []string) {
 	}
 	var names []string
 	for _, key := range got {
-		names = append(names, strings.TrimPrefix(key, s.namespace+"/"))
+		name, ok := strings.CutPrefix(key, s.namespace+"/")
+		if !ok {
+			s.b.Fatalf("%s: the function found %q, which is no key of the namespace: those are namespace/name", what, key)
+		}
+		names = append(names, name)
 	}
 	slices.Sort(names)
 	s.b.Event("%s: [%s]", what, strings.Join(names, ", "))

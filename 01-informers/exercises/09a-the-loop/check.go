@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -29,7 +30,7 @@ var errFlaky = errors.New("the API server does not respond")
 func Check(t *check.T, work check.Work[Entry]) {
 	ok := t.Behaviour("a key that is added is reconciled, and ProcessNext returns true", func(b *check.B) {
 		l := newLoop(b, work.Entry, 0)
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		if !l.turn() {
 			b.Fatalf("ProcessNext returned false for a key that was waiting: its worker ends")
 		}
@@ -40,15 +41,18 @@ func Check(t *check.T, work check.Work[Entry]) {
 	}
 	t.Behaviour("a key that fails is tried again", func(b *check.B) {
 		l := newLoop(b, work.Entry, 2)
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		l.turns(3)
 		l.expect(3)
 	})
 	t.Behaviour("each failure in a row makes the delay longer", func(b *check.B) {
 		l := newLoop(b, work.Entry, maxRetries)
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		for failures := 1; failures <= maxRetries; failures++ {
 			l.turns(1)
+			if l.queue.added.Load() {
+				b.Fatalf("after a failure Add was called: it hands the key out at once, whatever the rate limiter remembers")
+			}
 			if n := l.queue.NumRequeues(key); n != failures {
 				b.Fatalf("after %d failures in a row the rate limiter remembers %d", failures, n)
 			}
@@ -56,7 +60,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("a key that recovers starts from zero at its next failure", func(b *check.B) {
 		l := newLoop(b, work.Entry, 2)
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		l.turns(3)
 		l.expect(3)
 		if n := l.queue.NumRequeues(key); n != 0 {
@@ -65,7 +69,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("a key that only fails is given up after maxRetries retries", func(b *check.B) {
 		l := newLoop(b, work.Entry, 100)
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		for before := -1; before < l.limited(); {
 			if before = l.limited(); before > 2*maxRetries {
 				b.Fatalf("with maxRetries %d the key was retried %d times, and it is still not given up", maxRetries, before)
@@ -87,8 +91,8 @@ func Check(t *check.T, work check.Work[Entry]) {
 func checkWorkers(t *check.T, entry Entry) {
 	t.Behaviour("a key that is added while it is reconciled is reconciled once more", func(b *check.B) {
 		l := newLoop(b, entry, 0)
-		l.during = func() { l.queue.Add(key) }
-		l.queue.Add(key)
+		l.during = func() { l.queue.TypedRateLimitingInterface.Add(key) }
+		l.queue.TypedRateLimitingInterface.Add(key)
 		l.turns(2)
 		l.expect(2)
 	})
@@ -96,10 +100,10 @@ func checkWorkers(t *check.T, entry Entry) {
 		l := newLoop(b, entry, 0)
 		waiting := 0
 		l.during = func() {
-			l.queue.Add(key)
+			l.queue.TypedRateLimitingInterface.Add(key)
 			waiting = l.queue.Len()
 		}
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		l.turns(1)
 		if waiting > 0 {
 			b.Fatalf("Done was called before reconcile: the key was added again, and another worker can get it at once")
@@ -107,7 +111,7 @@ func checkWorkers(t *check.T, entry Entry) {
 	})
 	t.Behaviour("Done is called once for each key that the queue hands out", func(b *check.B) {
 		l := newLoop(b, entry, 1)
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		l.turns(2)
 		if n := l.queue.keysTaken(); n < 0 {
 			b.Fatalf("Done was called %d times too often: it releases a key that another worker may have by then", -n)
@@ -115,7 +119,7 @@ func checkWorkers(t *check.T, entry Entry) {
 	})
 	t.Behaviour("ProcessNext returns true after a failure, and when it gives a key up", func(b *check.B) {
 		l := newLoop(b, entry, 100)
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		for failures := 1; failures <= maxRetries+1; failures++ {
 			if !l.turns(1) {
 				b.Fatalf("after %d failures in a row, with maxRetries %d, ProcessNext returned false: its worker ends", failures, maxRetries)
@@ -124,8 +128,8 @@ func checkWorkers(t *check.T, entry Entry) {
 	})
 	t.Behaviour("keys that wait when the queue is shut down are reconciled", func(b *check.B) {
 		l := newLoop(b, entry, 0)
-		l.queue.Add(key)
-		l.queue.Add("shop/b")
+		l.queue.TypedRateLimitingInterface.Add(key)
+		l.queue.TypedRateLimitingInterface.Add("shop/b")
 		b.Event("shutting the queue down, with 2 keys in it")
 		l.queue.ShutDown()
 		ended := b.Go(func() {
@@ -140,7 +144,7 @@ func checkWorkers(t *check.T, entry Entry) {
 	})
 	t.Behaviour("after a failure the queue can be drained", func(b *check.B) {
 		l := newLoop(b, entry, 1)
-		l.queue.Add(key)
+		l.queue.TypedRateLimitingInterface.Add(key)
 		if !l.turn() {
 			b.Fatalf("ProcessNext returned false for a key that was waiting: its worker ends")
 		}
@@ -239,6 +243,14 @@ type recordingQueue struct {
 	limited int
 	// taken is how many keys workers have.
 	taken int
+	// added is set if the reader's code calls Add.
+	added atomic.Bool
+}
+
+func (q *recordingQueue) Add(key string) {
+	q.b.Event("Add(%s)", key)
+	q.added.Store(true)
+	q.TypedRateLimitingInterface.Add(key)
 }
 
 func (q *recordingQueue) Get() (string, bool) {
