@@ -188,6 +188,9 @@ func readable(module, main string, t target, output string) string {
 		}
 		lines = append(lines, line)
 	}
+	if strings.Contains(output, "build constraints exclude all Go files") {
+		lines = append(lines, "your file begins with a line //go:build, as the one in the exercise's own folder does: delete that line")
+	}
 	return strings.Join(lines, "\n")
 }
 

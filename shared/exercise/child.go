@@ -145,19 +145,21 @@ func parse(r io.Reader, lines chan<- check.Line) {
 	}
 }
 
-// soFar says how far a run is. It is empty before the first behaviour and after the last.
+// soFar says how far a run is. It is empty before the first behaviour and after the last. How many come, only the check knows.
 func soFar(lines []check.Line) string {
 	result, ended := collect(lines)
 	if ended || result.Died.Behaviour == "" {
 		return ""
 	}
-	there := 0
+	there, missed := 0, 0
 	for _, b := range result.Behaviours {
 		if b.OK {
 			there++
+		} else {
+			missed++
 		}
 	}
-	return fmt.Sprintf("%d of %d behaviours are there; now: %s", there, len(result.Behaviours), result.Died.Behaviour)
+	return fmt.Sprintf("so far %d there, %d missed; now: %s", there, missed, result.Died.Behaviour)
 }
 
 // collect makes a result of the lines, and says whether the run came to its end.

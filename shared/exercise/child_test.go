@@ -16,6 +16,6 @@ func TestALongRunSaysHowFarItIs(t *testing.T) {
 		{Begin: "it is ready"}, {Behaviour: "it is ready"},
 		{Begin: "it ends"},
 	}
-	g.Expect(soFar(lines)).To(Equal("1 of 2 behaviours are there; now: it ends"))
+	g.Expect(soFar(lines)).To(Equal("so far 1 there, 1 missed; now: it ends"))
 	g.Expect(soFar(append(lines, check.Line{Behaviour: "it ends", OK: true}, check.Line{End: true}))).To(BeEmpty())
 }

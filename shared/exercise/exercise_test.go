@@ -155,6 +155,9 @@ func TestTheEndsOfARun(t *testing.T) {
 		"another signature": {"package double\n\nfunc Double(n string) string { return n }\n", func(g Gomega, r Result) {
 			g.Expect(r.CompileError).To(HavePrefix("the check uses Double: cannot use Double (value of type func(n string)"))
 		}},
+		"a build tag": {"//go:build start\n\n" + double("return 2 * n"), func(g Gomega, r Result) {
+			g.Expect(r.CompileError).To(HaveSuffix("delete that line"))
+		}},
 		"no such function": {"package double\n", func(g Gomega, r Result) {
 			g.Expect(r.CompileError).To(Equal("the check uses Double: undefined: Double"))
 		}},
