@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Of each stage and of the harness, no old name is left in a copy. What is generated anew, make starter itself looks at.
+func TestNoOldNameIsLeft(t *testing.T) {
+	t.Parallel()
+	_ = os.Getenv("REPOSITORY_SUM") // so that Go's cache of results sees a change of these files
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range stageNumbers(repo) {
+		o := optionsFor(repo)
+		o.Stage, o.Dest = number, filepath.Join(t.TempDir(), "my-op")
+		s, err := findStage(t.Context(), repo, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep, err := compile(s.hints.Keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRenamer(s.names(o), keep)
+		origins, err := plan(t.Context(), repo, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := write(repo, o.Dest, o, s, r, origins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(o.Dest, "internal", "generated")); err != nil {
+			t.Fatal(err)
+		}
+		left, err := leftovers(o.Dest, r, from)
+		if err != nil || len(left) > 0 {
+			t.Errorf("STAGE=%s: %v, left:\n%s", number, err, strings.Join(left, "\n"))
+		}
+	}
+}
