@@ -65,7 +65,7 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	// that the cache is out of date, so the status would be too.
 	acting, stop := foo.UntilReport(ctx)
 	defer stop()
-	observed, wait, err := r.act(acting, &f)
+	observed, wait, err := r.tryDeployment(acting, &f)
 	switch {
 	case foo.NamespaceIsTerminating(err):
 		return ctrl.Result{}, nil
@@ -84,9 +84,9 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// act tries to bring the Deployment in line with the spec, if a try is due. It returns what it observed and when the next
-// try is due.
-func (r *FooReconciler) act(ctx context.Context, f *v1alpha1.Foo) (foo.Observation, time.Duration, error) {
+// tryDeployment tries to bring the Deployment in line with the spec, if a try is due. It returns what it observed and when the
+// next try is due.
+func (r *FooReconciler) tryDeployment(ctx context.Context, f *v1alpha1.Foo) (foo.Observation, time.Duration, error) {
 	deployment, err := r.findDeployment(ctx, f)
 	if deployment == nil {
 		r.attempts.NoteMissing(f)

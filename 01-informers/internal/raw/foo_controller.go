@@ -61,7 +61,7 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (reque
 	// that the cache is out of date, so the status would be too.
 	acting, stop := foo.UntilReport(ctx)
 	defer stop()
-	observed, requeueAfter, err := c.act(acting, f)
+	observed, requeueAfter, err := c.tryDeployment(acting, f)
 	switch {
 	case foo.NamespaceIsTerminating(err):
 		return 0, nil
@@ -75,9 +75,9 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (reque
 	return requeueAfter, errors.Join(err, c.report(ctx, f, observed))
 }
 
-// act tries to bring the Deployment in line with the spec, if a try is due. It returns what it observed and when the next
-// try is due.
-func (c *controller) act(ctx context.Context, f *v1alpha1.Foo) (foo.Observation, time.Duration, error) {
+// tryDeployment tries to bring the Deployment in line with the spec, if a try is due. It returns what it observed and when the
+// next try is due.
+func (c *controller) tryDeployment(ctx context.Context, f *v1alpha1.Foo) (foo.Observation, time.Duration, error) {
 	live, err := c.findDeployment(f)
 	if err != nil {
 		return foo.Observation{}, 0, err
