@@ -50,7 +50,8 @@ func TestScriptsFailWithoutARepository(t *testing.T) {
 	copyTo(t, dir, "scripts", "go.work", "README.md", "docs", "shared/config/harness.env", "03-flux")
 	for _, words := range [][]string{
 		{"scripts/verify-generated.sh"}, {"scripts/verify-layout.sh"}, {"scripts/verify-links.sh"}, {"scripts/verify-pins.sh"},
-		{"scripts/verify-snippets.sh"}, {"scripts/verify-standalone.sh"}, {"scripts/verify-words.sh"}, {"scripts/copy-tree.sh", "docs", filepath.Join(t.TempDir(), "x")},
+		{"scripts/verify-snippets.sh"}, {"scripts/verify-standalone.sh"}, {"scripts/verify-words.sh"},
+		{"scripts/copy-tree.sh", "docs", filepath.Join(t.TempDir(), "x")},
 	} {
 		t.Run(filepath.Base(words[0]), func(t *testing.T) {
 			output, err := run(t, dir, nil, words...)
