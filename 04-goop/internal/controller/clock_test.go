@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	testclock "k8s.io/utils/clock/testing"
 )
@@ -54,22 +53,13 @@ func TestTimesAreThoseOfTheAPIServer(t *testing.T) {
 	f.config.Wrap(clock.Wrap)
 	f.use()
 	f.reconciler.clock = clock
-	f.submitQuietly(cleanup, deadline(60))
+	f.submitQuietly(deadline(60))
 	for range 5 {
 		f.reconciles(1)
 	}
-	f.Expect(f.goop().Ended()).To(BeFalse())
-	f.simulateDaemonSets()
-	f.kubelet("a/0", isOver(0, ""))
-	f.reconciles(5)
-	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
-	f.reconciles(5)
 	status := f.goop().Status
-	for name, written := range map[string]*metav1.Time{
-		"start": status.StartTime, "completion": status.CompletionTime, "cleanup": status.CleanupStartTime,
-	} {
-		f.Expect(written).To(HaveValue(HaveField("Time", BeTemporally("~", time.Now(), time.Minute))), name)
-	}
+	f.Expect(status.StartTime.Time).To(BeTemporally("~", time.Now(), time.Minute))
+	f.Expect(f.goop().Ended()).To(BeFalse())
 	for _, condition := range status.Conditions {
 		f.Expect(condition.LastTransitionTime.Time).To(BeTemporally("~", time.Now(), time.Minute), condition.Type)
 	}
