@@ -76,12 +76,10 @@ done
 eval "set -- $TEST_FLAGS" # its quotes mean what they mean in a recipe of make
 # These wait more than they compute, and so does the harness.
 test_scripts() {
-  code=0
   for module in docssite docstest learn starter; do
-    in_module "scripts/$module" "$@" ./... || code=1
+    in_module "scripts/$module" "$@" ./... || echo "scripts/$module" >>"$temp/failed"
   done
-  alone scripts/tools "$@" ./... || code=1
-  return "$code"
+  alone scripts/tools "$@" ./... || echo scripts/tools >>"$temp/failed"
 }
 echo '==> testing scripts beside the others; its results come last'
 test_scripts "$@" >"$temp/scripts" 2>&1 &
@@ -98,6 +96,7 @@ result() {
 for job in $jobs; do
   run "${job%:*}" result "${job%:*}" "${job#*:}"
 done
+[ ! -s "$temp/failed" ] || failed="$failed $(paste -s -d ' ' "$temp/failed")"
 
 if [ -n "${CPU_TIMES:-}" ]; then
   echo '==> CPU seconds of each package, with the processes that its tests waited for'
