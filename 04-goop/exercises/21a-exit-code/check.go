@@ -9,6 +9,7 @@ import (
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader writes.
@@ -16,6 +17,8 @@ type Entry func(ctx context.Context, c client.WithWatch, goop *v1alpha1.Goop) (i
 
 const (
 	patience = 5 * time.Second
+	// silence is how long a watch brings nothing. What Run notices meanwhile, it has read by itself.
+	silence = 2 * time.Second
 	// updates is how often the status changes while it waits.
 	updates = 5
 )
@@ -95,6 +98,11 @@ func Check(t *check.T, work check.Work[Entry]) {
 		if reads := r.reads(); len(reads) > updates+3 {
 			b.Fatalf("the status has changed %d times, and it sent %d requests to read: %s, …", updates, len(reads), reads[0])
 		}
+		r = newRun(b, work.Entry)
+		r.start()
+		r.wire.SilenceWatches(kube.Watches)
+		r.ends(v1alpha1.ConditionComplete, nil)
+		r.waitsOn()
 	})
 }
 
@@ -114,6 +122,14 @@ func checkContext(t *check.T, entry Entry) {
 		r.working()
 		r.cancel(context.Canceled)
 		r.returns(130)
+		r.isGone()
+	})
+	t.Behaviour("a Goop that has ended is deleted also if the context ends at that moment", func(b *check.B) {
+		r := newRun(b, entry)
+		r.start()
+		r.cancelAtDelete()
+		r.ends(v1alpha1.ConditionComplete, nil)
+		r.wait()
 		r.isGone()
 	})
 	t.Behaviour("it is the same if the context ends while the watch begins", func(b *check.B) {
