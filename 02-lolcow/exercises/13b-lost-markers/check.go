@@ -71,15 +71,13 @@ func Check(t *check.T, work check.Work[check.Files]) {
 
 // onServer asks the API server, with the role and the binding in config/.
 func onServer(t *check.T, dir string) {
-	var s *server
-	ok := t.Behaviour("what is in config/ can be applied", func(b *check.B) { s = apply(b, dir) })
-	if !ok {
+	if !t.Behaviour("what is in config/ can be applied", func(b *check.B) { apply(b, dir) }) {
 		return
 	}
 	t.Behaviour("the API server permits the operator what it needs", func(b *check.B) {
 		for _, need := range needs {
 			for _, one := range need.permissions {
-				if !s.permits(b, account, one) {
+				if !allowed(b, account, one) {
 					b.Fatalf("the ServiceAccount cowbell may not %s", one)
 				}
 			}
@@ -87,7 +85,7 @@ func onServer(t *check.T, dir string) {
 	})
 	t.Behaviour("the API server permits the operator nothing else", func(b *check.B) {
 		for _, one := range excess {
-			if s.permits(b, account, one) {
+			if allowed(b, account, one) {
 				b.Fatalf("the ServiceAccount cowbell may %s, which no marker asks for", one)
 			}
 		}
@@ -95,7 +93,7 @@ func onServer(t *check.T, dir string) {
 	t.Behaviour("the API server permits no other ServiceAccount what the operator may do", func(b *check.B) {
 		for _, need := range needs {
 			for _, one := range need.permissions {
-				if s.permits(b, another, one) {
+				if allowed(b, another, one) {
 					b.Fatalf("the ServiceAccount cowbell of the namespace default may %s, too", one)
 				}
 			}

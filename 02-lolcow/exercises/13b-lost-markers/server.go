@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,9 +32,6 @@ const (
 	account   = "system:serviceaccount:meadow:cowbell"
 	another   = "system:serviceaccount:default:cowbell"
 )
-
-// patience is for what the API server learns by its own watches.
-const patience = 20 * time.Second
 
 // manifests runs make manifests, which writes into another folder than the reader's, and returns the role.
 func manifests(b *check.B, dir string) rbacv1.ClusterRole {
@@ -85,17 +81,13 @@ func generator(b *check.B, dir string) string {
 	return "'" + strings.TrimSpace(string(path)) + "'"
 }
 
-// server is the API server with the reader's manifests.
-type server struct{ client client.Client }
-
 // apply creates what is in config/, and waits until the API server has seen it.
-func apply(b *check.B, dir string) *server {
+func apply(b *check.B, dir string) {
 	c, err := client.New(kube.Config(b), client.Options{Scheme: lab.Scheme()})
 	if err != nil {
 		b.Fatalf("making a client: %v", err)
 	}
-	s := &server{client: c}
-	s.create(b, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	create(b, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	files, err := filepath.Glob(filepath.Join(dir, "config", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		b.Fatalf("there are no manifests in config/: %v", err)
@@ -103,31 +95,25 @@ func apply(b *check.B, dir string) *server {
 	for _, file := range files {
 		for _, object := range objects(b, file) {
 			b.Event("kubectl apply: %s %s", object.GetKind(), object.GetName())
-			s.create(b, object)
+			create(b, c, object)
 		}
 	}
 	// The API server authorizes by what its watches have delivered. What was created last is delivered last.
 	last := permission{"get", "example.com", "sentinels"}
-	s.create(b, &rbacv1.ClusterRole{
+	create(b, c, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "sentinel"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{last.group}, Resources: []string{last.resource}, Verbs: []string{last.verb}}},
 	})
-	s.create(b, &rbacv1.ClusterRoleBinding{
+	create(b, c, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "sentinel"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "sentinel"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "sentinel"}},
 	})
-	b.Eventually(patience, func() string {
-		if !s.permits(b, "sentinel", last) {
-			return "the API server does not use new roles"
-		}
-		return ""
-	})
-	return s
+	kube.WaitAllowed(b, "sentinel", authorizationv1.ResourceAttributes{Verb: last.verb, Group: last.group, Resource: last.resource})
 }
 
-func (s *server) create(b *check.B, object client.Object) {
-	if err := s.client.Create(b.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+func create(b *check.B, c client.Client, object client.Object) {
+	if err := c.Create(b.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
 		b.Fatalf("applying %s: %v", object.GetName(), err)
 	}
 }
@@ -158,27 +144,13 @@ func objects(b *check.B, file string) []*unstructured.Unstructured {
 	}
 }
 
-// permits asks the API server, as kubectl auth can-i does, for all namespaces.
-func (s *server) permits(b *check.B, user string, one permission) bool {
-	resource, subresource, _ := strings.Cut(one.resource, "/")
-	groups := []string{"system:authenticated"}
-	if parts := strings.Split(user, ":"); len(parts) == 4 {
-		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:"+parts[2])
-	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   user,
-		Groups: groups,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: one.verb, Group: one.group, Resource: resource, Subresource: subresource,
-		},
-	}}
-	if err := s.client.Create(b.Context(), review); err != nil {
-		b.Fatalf("asking the API server: %v", err)
-	}
-	if review.Status.Allowed {
+// allowed asks the API server, as kubectl auth can-i does, for all namespaces.
+func allowed(b *check.B, user string, one permission) bool {
+	yes := kube.Allowed(b, user, authorizationv1.ResourceAttributes{Verb: one.verb, Group: one.group, Resource: one.resource})
+	if yes {
 		b.Event("%s may %s", user, one)
 	} else {
 		b.Event("%s may not %s", user, one)
 	}
-	return review.Status.Allowed
+	return yes
 }

@@ -28,13 +28,16 @@ const lolcows = "my.domain"
 // The user that the operator's requests are from.
 const account = "system:serviceaccount:meadow:cowherd"
 
-var groups = []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:meadow"}
-
 // permission is one verb on one resource.
 type permission struct{ verb, group, resource string }
 
 func (p permission) String() string {
 	return strings.TrimSuffix(p.verb+" "+p.resource+"."+p.group, ".")
+}
+
+// in is the permission in one namespace.
+func (p permission) in(namespace string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: p.verb, Group: p.group, Resource: p.resource}
 }
 
 func newClient(b *check.B) client.Client {
@@ -95,29 +98,13 @@ func sentinels(b *check.B) {
 	create(b, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
 	create(b, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: role("ClusterRole"), Subjects: subject("everywhere")})
 	for _, user := range []string{"in-meadow", "everywhere"} {
-		b.Eventually(patience, func() string {
-			if !allowed(b, user, nil, meadow, permission{"get", "example.com", "sentinels"}) {
-				return "the API server does not use new roles"
-			}
-			return ""
-		})
+		kube.WaitAllowed(b, user, permission{"get", "example.com", "sentinels"}.in(meadow))
 	}
 }
 
 // permits asks the API server, as kubectl auth can-i does, for a namespace.
 func permits(b *check.B, namespace string, one permission) bool {
-	yes := allowed(b, account, groups, namespace, one)
+	yes := kube.Allowed(b, account, one.in(namespace))
 	b.Event("cowherd may %s in %s: %t", one, namespace, yes)
 	return yes
-}
-
-func allowed(b *check.B, user string, groups []string, namespace string, one permission) bool {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user, Groups: groups,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: one.verb, Group: one.group, Resource: one.resource},
-	}}
-	if err := newClient(b).Create(b.Context(), review); err != nil {
-		b.Fatalf("asking the API server: %v", err)
-	}
-	return review.Status.Allowed
 }

@@ -41,7 +41,7 @@ func newScene(b *check.B, entry Entry) *scene {
 	}
 	b.Event("the operator starts, as cowherd")
 	access := s.wire.Config()
-	access.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: groups}
+	access.Impersonate = rest.ImpersonationConfig{UserName: account}
 	ctrl.SetLogger(logr.Discard())
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
 		Scheme:  lab.Scheme(),

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/workbook/02-lolcow/exercises/internal/pages"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // sentinel is a resource that only the check asks about.
@@ -46,18 +47,8 @@ func (c *cluster) bind() {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: c.account()}},
 	}))
-	c.b.Eventually(patience, func() string {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: c.account(),
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: c.namespace, Verb: "get", Group: "example.com", Resource: sentinel,
-			},
-		}}
-		c.must("asking the API server", c.client.Create(c.b.Context(), review))
-		if !review.Status.Allowed {
-			return "the API server does not use a new role"
-		}
-		return ""
+	kube.WaitAllowed(c.b, c.account(), authorizationv1.ResourceAttributes{
+		Namespace: c.namespace, Verb: "get", Group: "example.com", Resource: sentinel,
 	})
 }
 

@@ -49,11 +49,8 @@ func newUser(b *check.B, dir, role string) *user {
 	if err != nil {
 		b.Fatalf("creating a RoleBinding: %v", err)
 	}
-	b.Eventually(patience, func() string {
-		if !u.permitted("get", "example.com", "markers") {
-			return "the role does not come into effect"
-		}
-		return ""
+	kube.WaitAllowed(b, u.name, authorizationv1.ResourceAttributes{
+		Namespace: u.namespace, Verb: "get", Group: "example.com", Resource: "markers",
 	})
 	return u
 }
@@ -88,20 +85,6 @@ func onlyFlux(b *check.B, role rbacv1.ClusterRole) {
 	}
 }
 
-// permitted asks the API server.
-func (u *user) permitted(verb, group, resource string) bool {
-	resource, subresource, _ := strings.Cut(resource, "/")
-	review, err := u.client.AuthorizationV1().SubjectAccessReviews().Create(u.b.Context(), &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{User: u.name, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: u.namespace, Verb: verb, Group: group, Resource: resource, Subresource: subresource,
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		u.b.Fatalf("asking what a user may do: %v", err)
-	}
-	return review.Status.Allowed
-}
-
 // may returns a function that checks that the user may do these things with resources.
 func (u *user) may(verbs ...string) func(resources ...string) { return u.expect(true, verbs) }
 
@@ -112,7 +95,9 @@ func (u *user) expect(want bool, verbs []string) func(resources ...string) {
 	return func(resources ...string) {
 		for _, resource := range resources {
 			for _, verb := range verbs {
-				got := u.permitted(verb, v1alpha1.SchemeGroupVersion.Group, resource)
+				got := kube.Allowed(u.b, u.name, authorizationv1.ResourceAttributes{
+					Namespace: u.namespace, Verb: verb, Group: v1alpha1.SchemeGroupVersion.Group, Resource: resource,
+				})
 				switch {
 				case got && !want:
 					u.b.Fatalf("with the role %s a user may %s %s", u.role, verb, resource)

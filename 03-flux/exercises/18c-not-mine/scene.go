@@ -3,7 +3,6 @@ package notmine
 import (
 	"net/http"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -19,12 +18,8 @@ import (
 	"example.com/workbook/shared/exercise/kube"
 )
 
-const (
-	// patience is for roles: the API server learns of them a moment after they are written.
-	patience = 10 * time.Second
-	// most is how many calls a FluxSetup may need.
-	most = 10
-)
+// most is how many calls a FluxSetup may need.
+const most = 10
 
 // scene is a namespace with a FluxSetup, and the reader's controller.
 type scene struct {

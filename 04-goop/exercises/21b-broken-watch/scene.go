@@ -72,17 +72,8 @@ func (s *scene) allowUser() string {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: object.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	}))
-	s.b.Eventually(patience, func() string {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: s.key.Namespace, Verb: "watch", Group: v1alpha1.SchemeGroupVersion.Group, Resource: "goops",
-			},
-		}}
-		s.must("asking what the user may do", s.client.Create(s.b.Context(), review))
-		if !review.Status.Allowed {
-			return "the role does not come into effect"
-		}
-		return ""
+	kube.WaitAllowed(s.b, name, authorizationv1.ResourceAttributes{
+		Namespace: s.key.Namespace, Verb: "watch", Group: v1alpha1.SchemeGroupVersion.Group, Resource: "goops",
 	})
 	return name
 }

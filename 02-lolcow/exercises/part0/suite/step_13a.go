@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // permission is one verb on one resource.
@@ -207,15 +208,5 @@ func (e *env) impersonate(rules []rbacv1.PolicyRule) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: operatorUser}},
 	}), "binding the role")
 	e.user = operatorUser
-	e.Eventually(patience, func() string {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               operatorUser,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "part0.example.com", Resource: e.namespace, Verb: "get"},
-		}}
-		e.must(e.client.Create(e.Context(), review), "asking for the permissions of the operator")
-		if !review.Status.Allowed {
-			return "the API server does not know the role"
-		}
-		return ""
-	})
+	kube.WaitAllowed(e.B, operatorUser, authorizationv1.ResourceAttributes{Verb: "get", Group: "part0.example.com", Resource: e.namespace})
 }
