@@ -43,7 +43,7 @@ func conflict(err error) bool { return apierrors.IsConflict(err) }
 // started is a cluster with an operator, and a Page that is ready.
 func started(b *check.B, work check.Work[Entry]) *cluster {
 	c := newCluster(b, work)
-	c.start()
+	c.operator.Start()
 	c.page("a", nil)
 	c.ready("a")
 	return c
@@ -62,7 +62,7 @@ func objects(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("Markdown of 262,144 bytes arrives as it is", func(b *check.B) {
 		c := newCluster(b, work)
-		c.start()
+		c.operator.Start()
 		c.page("a", func(page *pages.Page) { page.Spec.Markdown = strings.Repeat("0123456789abcde\n", 1<<14) })
 		c.ready("a")
 	})
@@ -153,7 +153,7 @@ func drift(t *check.T, work check.Work[Entry]) {
 		c.patch(deployment, "a label", func() { deployment.Labels = with(deployment.Labels, "example.com/team", "web") })
 		c.change("a", "the Markdown", func(page *pages.Page) { page.Spec.Markdown = "# Another" })
 		c.ready("a")
-		c.restart()
+		c.operator.Restart()
 		c.settle("b")
 		deployment = c.deployment("a")
 		switch {
@@ -224,13 +224,13 @@ func conflicts(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("a Deployment that takes the name just before the Page's is created is left alone", func(b *check.B) {
 		c := newCluster(b, work)
 		var taken atomic.Pointer[appsv1.Deployment]
-		c.intercept(func(request kube.Request) error {
+		c.operator.Intercept(func(request kube.Request) error {
 			if taken.Load() == nil && request.Resource == "deployments" && kube.Writes(request) {
 				taken.Store(c.stray(kinds[1], "a").(*appsv1.Deployment))
 			}
 			return nil
 		})
-		c.start()
+		c.operator.Start()
 		c.page("a", nil)
 		c.notReady("a", pages.ReasonNameConflict)
 		c.untouched(kinds[1], taken.Load())

@@ -20,7 +20,7 @@ func deletions(t *check.T, work check.Work[Entry]) {
 				early.Store(true)
 			}
 		}
-		c.start()
+		c.operator.Start()
 		c.page("a", nil)
 		c.ready("a")
 		if early.Load() {
@@ -44,17 +44,17 @@ func deletions(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("a Page that was deleted while the operator was down takes its record along", func(b *check.B) {
 		c := started(b, work)
-		c.stop()
+		c.operator.Stop()
 		c.remove()
-		c.start()
+		c.operator.Start()
 		c.gone(hostname("a"))
 	})
 	t.Behaviour("the record of a hostname that was changed while the operator was down is deleted with the Page", func(b *check.B) {
 		c := started(b, work)
-		c.stop()
+		c.operator.Stop()
 		c.change("a", "the hostname", func(page *pages.Page) { page.Spec.Hostname = "moved.example.com" })
 		c.remove()
-		c.start()
+		c.operator.Start()
 		c.gone(hostname("a"))
 		c.named()
 	})
@@ -83,7 +83,7 @@ func held(t *check.T, work check.Work[Entry]) {
 	const other = "example.com/backup"
 	t.Behaviour("a Page that another finalizer holds keeps that one, and gets nothing any more", func(b *check.B) {
 		c := newCluster(b, work)
-		c.start()
+		c.operator.Start()
 		c.page("a", func(page *pages.Page) { page.Finalizers = []string{other} })
 		c.ready("a")
 		c.remove()
@@ -111,19 +111,19 @@ func held(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("a replica that has not noticed the deletion of a Page writes no record", func(b *check.B) {
 		c := started(b, work)
-		old := c.operators[0]
-		old.wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "pages" })
-		ahead := c.start()
+		old := c.operator.Processes[0]
+		old.Wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "pages" })
+		ahead := c.operator.Start()
 		c.remove()
 		c.gone(hostname("a"))
-		ahead.end(b)
-		before := len(old.wire.Requests("get", "create", "update", "patch"))
+		ahead.End()
+		before := len(old.Wire.Requests("get", "create", "update", "patch"))
 		b.Event("an object of the Page changes, so that the replica looks at it")
 		service := c.object(kinds[2], "a")
 		c.patch(service, "an annotation", func() { service.SetAnnotations(map[string]string{"example.com/team": "web"}) })
 		c.delete(kinds[0], "a")
 		c.eventually(func() string {
-			if len(old.wire.Requests("get", "create", "update", "patch")) == before {
+			if len(old.Wire.Requests("get", "create", "update", "patch")) == before {
 				return "a ConfigMap that a Page owns was deleted, and no request was sent"
 			}
 			return ""

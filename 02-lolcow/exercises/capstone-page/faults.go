@@ -17,11 +17,11 @@ const budget = 16
 func rests(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("until a Page is ready, at most 16 writes are sent, and its record is written once", func(b *check.B) {
 		c := newCluster(b, work)
-		o := c.start()
+		o := c.operator.Start()
 		c.page("a", nil)
 		c.ready("a")
 		n := 0
-		for _, request := range o.wire.Requests() {
+		for _, request := range o.Wire.Requests() {
 			if kube.Writes(request) {
 				n++
 			}
@@ -36,14 +36,14 @@ func rests(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("when everything is in order, nothing is written, and DNS is hardly asked, not even after a restart", func(b *check.B) {
 		c := started(b, work)
 		puts, gets := c.dns.sent("put"), c.dns.sent("get")
-		o := c.restart()
+		o := c.operator.Restart()
 		c.touch("a")
 		// Once other Pages are ready, this one has been looked at, too.
 		for _, name := range []string{"b", "c"} {
 			c.page(name, nil)
 			c.ready(name)
 		}
-		for _, request := range o.wire.Requests() {
+		for _, request := range o.Wire.Requests() {
 			if kube.Writes(request) && request.Name == "a" {
 				b.Fatalf("everything was in order, and this was sent: %s", request)
 			}
@@ -62,14 +62,14 @@ func faults(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("requests to the API server that fail are sent again", func(b *check.B) {
 		c := newCluster(b, work)
 		var failed atomic.Int64
-		c.intercept(func(request kube.Request) error {
+		c.operator.Intercept(func(request kube.Request) error {
 			// Events are sent again by the recorder, not at once.
 			if kube.Writes(request) && request.Resource != "events" && failed.Add(1)%2 == 1 && failed.Load() < 12 {
 				return kube.ErrAway
 			}
 			return nil
 		})
-		c.start()
+		c.operator.Start()
 		c.page("a", nil)
 		c.ready("a")
 		c.remove()
@@ -78,16 +78,16 @@ func faults(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("a DNS service that is down is not asked all the time", func(b *check.B) {
 		c := newCluster(b, work)
 		c.dns.down = true
-		o := c.start()
+		o := c.operator.Start()
 		c.page("a", nil)
 		c.notReady("a", pages.ReasonDNSError)
-		asked, written := c.dns.sent(""), len(o.wire.Requests("create", "update", "patch"))
+		asked, written := c.dns.sent(""), len(o.Wire.Requests("create", "update", "patch"))
 		// A slow machine sends less in this time, so that nothing that is right fails.
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if c.dns.sent("")-asked > 40 {
 				b.Fatalf("the DNS service is down, and was asked more than 40 times in three seconds")
 			}
-			if len(o.wire.Requests("create", "update", "patch"))-written > 40 {
+			if len(o.Wire.Requests("create", "update", "patch"))-written > 40 {
 				b.Fatalf("the DNS service is down, and more than 40 writes were sent in three seconds")
 			}
 		}
@@ -95,7 +95,7 @@ func faults(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("requests to the DNS service that take effect and time out do no harm", func(b *check.B) {
 		c := newCluster(b, work)
 		c.dns.late = 2
-		c.start()
+		c.operator.Start()
 		c.page("a", nil)
 		c.ready("a")
 		c.dns.set(func(s *service) { s.late = 2 })
@@ -113,7 +113,7 @@ func crashes(t *check.T, work check.Work[Entry]) {
 			b.Event("the story anew: a crash after %s %d", what, number)
 			c := newCluster(b, work)
 			prepare(c, number)
-			c.start()
+			c.operator.Start()
 			c.page("a", nil)
 			c.ready("a")
 			c.change("a", "the hostname", func(page *pages.Page) { page.Spec.Hostname = "moved.example.com" })
@@ -122,12 +122,12 @@ func crashes(t *check.T, work check.Work[Entry]) {
 			c.remove()
 			c.gone("moved.example.com")
 			c.named()
-			c.stop()
-			more = c.crashed
+			c.operator.Stop()
+			more = c.operator.Crashed
 		}
 	}
 	t.Behaviour("after whichever write it crashes, the Page becomes ready, and in the end no record is left", func(b *check.B) {
-		each(b, "write", func(c *cluster, number int) { c.crashWrite = number })
+		each(b, "write", func(c *cluster, number int) { c.operator.CrashWrite = number })
 	})
 	t.Behaviour("after whichever request to the DNS service it crashes, the same holds", func(b *check.B) {
 		each(b, "the request to the DNS service", func(c *cluster, number int) { c.dns.crash = number })

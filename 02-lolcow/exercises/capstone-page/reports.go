@@ -21,7 +21,7 @@ func reports(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("a Page whose Pods do not serve yet is not ready", func(b *check.B) {
 		c := newCluster(b, work)
 		c.stuck = true
-		c.start()
+		c.operator.Start()
 		c.page("a", nil)
 		c.notReady("a", pages.ReasonRollingOut)
 		deployment := c.deployment("a")
@@ -38,7 +38,7 @@ func reports(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("while the DNS service is down, that is reported, and later the Page is ready", func(b *check.B) {
 		c := newCluster(b, work)
 		c.dns.down = true
-		c.start()
+		c.operator.Start()
 		c.page("a", nil)
 		c.notReady("a", pages.ReasonDNSError)
 		c.hasObjects("a")
@@ -55,7 +55,7 @@ func reports(t *check.T, work check.Work[Entry]) {
 			return c.client.Status().Update(b.Context(), page)
 		}))
 		c.touch("a")
-		c.restart()
+		c.operator.Restart()
 		c.settle("b")
 		if !since.Equal(c.since("a")) {
 			b.Fatalf("the lastTransitionTime of Ready has changed, and its status has not")
@@ -77,7 +77,7 @@ func reports(t *check.T, work check.Work[Entry]) {
 		c.delete(kinds[0], "b")
 		c.ready("b")
 		c.measured("b", "1")
-		c.restart()
+		c.operator.Restart()
 		c.measured("b", "1")
 		c.remove()
 		c.gone(hostname("a"))
@@ -112,7 +112,7 @@ func events(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("each new reason is an Event of the Page, once: Warning where something is wrong, else Normal", func(b *check.B) {
 		c := newCluster(b, work)
 		c.dns.down = true
-		c.start()
+		c.operator.Start()
 		c.page("a", nil)
 		c.notReady("a", pages.ReasonDNSError)
 		c.announced("a", "Warning DNSError")
@@ -126,7 +126,7 @@ func events(t *check.T, work check.Work[Entry]) {
 		for _, name := range []string{"a", "b"} {
 			c.touch(name)
 		}
-		c.restart()
+		c.operator.Restart()
 		c.page("c", nil)
 		c.ready("c")
 		c.announced("c", "Normal Serving")
@@ -172,7 +172,7 @@ func count(event *corev1.Event) int {
 func (c *cluster) measured(name, want string) {
 	c.eventually(func() string {
 		var values []string
-		families, err := c.operators[0].registry.Gather()
+		families, err := c.registry.Gather()
 		c.must("gathering the metrics", err)
 		for _, family := range families {
 			for _, metric := range family.GetMetric() {

@@ -29,7 +29,7 @@ var (
 func Check(t *check.T, work check.Work[Entry]) {
 	ok := t.Behaviour("a claim gets a Database, which gets a database in the cloud, and both are ready", func(b *check.B) {
 		c := newCluster(b, work.Entry)
-		c.start()
+		c.operator.Start()
 		c.claim("a", nil)
 		c.specIs("a", c.ready("a"), ofOlder)
 		c.cloud.expect(1, 1)
@@ -51,7 +51,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 // started is a cluster with an operator, and a claim that is ready.
 func started(b *check.B, entry Entry) (*cluster, *record) {
 	c := newCluster(b, entry)
-	c.start()
+	c.operator.Start()
 	c.claim("a", nil)
 	return c, c.ready("a")
 }
@@ -70,9 +70,9 @@ func specs(t *check.T, entry Entry) {
 	})
 	t.Behaviour("an operator with other defaults leaves what is there as it is, and a new claim gets the new ones", func(b *check.B) {
 		c, first := started(b, entry)
-		c.stop()
+		c.operator.Stop()
 		c.defaults = newer
-		c.start()
+		c.operator.Start()
 		c.claim("b", nil)
 		c.specIs("b", c.ready("b"), ofNewer)
 		c.setPolicy("a", databases.Retain)
@@ -86,13 +86,13 @@ func specs(t *check.T, entry Entry) {
 		c := newCluster(b, entry)
 		c.cloud.crash = func(_ int, verb string) bool { return verb == "create" }
 		want := ofNewer
-		c.whileDown = func() {
+		c.operator.WhileDown = func() {
 			if database := c.getDatabase("a"); database != nil {
 				want = database.Spec
 			}
 			c.defaults = newer
 		}
-		c.start()
+		c.operator.Start()
 		c.claim("a", nil)
 		found := c.ready("a")
 		c.specIs("a", found, want)
@@ -114,7 +114,7 @@ func reports(t *check.T, entry Entry) {
 	t.Behaviour("while the cloud creates a database, neither is ready", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.cloud.creating = true
-		c.start()
+		c.operator.Start()
 		c.claim("a", nil)
 		c.bothAre(databases.ReasonCreating)
 		b.Event("the database becomes available")
@@ -136,7 +136,7 @@ func reports(t *check.T, entry Entry) {
 		c, _ := started(b, entry)
 		var failed atomic.Int64
 		b.Event("from now on the API server rejects writes of the status of Databases")
-		c.intercept(func(request kube.Request) error {
+		c.operator.Intercept(func(request kube.Request) error {
 			if request.Resource == "databases/status" && kube.Writes(request) {
 				failed.Add(1)
 				return kube.ErrAway
@@ -159,7 +159,7 @@ func reports(t *check.T, entry Entry) {
 			return ""
 		})
 		b.Event("the API server accepts them again")
-		c.intercept(nil)
+		c.operator.Intercept(nil)
 		c.ready("a")
 	})
 }
@@ -168,7 +168,7 @@ func reports(t *check.T, entry Entry) {
 func others(t *check.T, entry Entry) {
 	t.Behaviour("a Database that no claim controls gets no database, and says so", func(b *check.B) {
 		c := newCluster(b, entry)
-		c.start()
+		c.operator.Start()
 		database := c.database("a")
 		c.eventually(func() string { return c.databaseReport("a", metav1.ConditionFalse, databases.ReasonNotOwned) })
 		c.untouched(database)
@@ -195,13 +195,13 @@ func others(t *check.T, entry Entry) {
 	t.Behaviour("a Database that takes the name just before the claim's is created is left alone", func(b *check.B) {
 		c := newCluster(b, entry)
 		var taken atomic.Pointer[databases.Database]
-		c.intercept(func(request kube.Request) error {
+		c.operator.Intercept(func(request kube.Request) error {
 			if taken.Load() == nil && request.Resource == "databases" && kube.Writes(request) {
 				taken.Store(c.database("a"))
 			}
 			return nil
 		})
-		c.start()
+		c.operator.Start()
 		c.claim("a", nil)
 		c.claimIs("a", databases.ReasonNameConflict)
 		c.untouched(taken.Load())
@@ -209,7 +209,7 @@ func others(t *check.T, entry Entry) {
 	})
 	t.Behaviour("the claim of such a name is deleted without it", func(b *check.B) {
 		c := newCluster(b, entry)
-		c.start()
+		c.operator.Start()
 		database := c.database("a")
 		c.claim("a", nil)
 		c.claimIs("a", databases.ReasonNameConflict)

@@ -1,24 +1,19 @@
 package claim
 
 import (
-	"context"
 	_ "embed"
-	"net/http"
-	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"example.com/workbook/03-flux/exercises/internal/databases"
 	"example.com/workbook/shared/exercise/check"
 	"example.com/workbook/shared/exercise/kube"
+	"example.com/workbook/shared/exercise/manager"
 )
 
 //go:embed crds/databaseclaims.yaml
@@ -33,31 +28,13 @@ const patience = 10 * time.Second
 // cluster is a namespace with claims, the cloud, and the processes of the operator.
 type cluster struct {
 	b         *check.B
-	entry     Entry
 	namespace string
 	client    client.Client
 	cloud     *cloud
 	defaults  databases.Defaults
-	operators []*operator
-	// crashWrite is the number of the write at which the first process crashes, if it is not 0.
-	crashWrite int
-	crashAfter bool
-	crashed    bool
-	// whileDown happens between a crash and the next start.
-	whileDown func()
+	operator  *manager.Operator
 	// late is set while the garbage collector does nothing.
 	late bool
-
-	mu   sync.Mutex
-	hook func(kube.Request) error
-}
-
-// operator is a process.
-type operator struct {
-	wire    *kube.Wire
-	process *kube.Process
-	cancel  context.CancelFunc
-	stopped <-chan struct{}
 }
 
 func newScheme() *runtime.Scheme {
@@ -70,17 +47,15 @@ func newScheme() *runtime.Scheme {
 func newCluster(b *check.B, entry Entry) *cluster {
 	kube.InstallCRD(b, claimCRD)
 	kube.InstallCRD(b, databaseCRD)
-	c := &cluster{b: b, entry: entry, namespace: kube.Namespace(b), cloud: newCloud(b), defaults: older, whileDown: func() {}}
+	c := &cluster{b: b, namespace: kube.Namespace(b), cloud: newCloud(b), defaults: older}
+	scheme := newScheme()
 	var err error
-	c.client, err = client.New(kube.Config(b), client.Options{Scheme: newScheme()})
+	c.client, err = client.New(kube.Config(b), client.Options{Scheme: scheme})
 	c.must("making a client", err)
-	// A manager whose discovery is too early tries again only after ten seconds.
-	b.Eventually(patience, func() string {
-		kinds, err := kube.Client(b).Discovery().ServerResourcesForGroupVersion(databases.SchemeGroupVersion.String())
-		if err != nil || len(kinds.APIResources) < 4 {
-			return "the API server does not list both kinds"
-		}
-		return ""
+	options := ctrl.Options{Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{c.namespace: {}}}}
+	c.operator = manager.New(b, options, func(mgr ctrl.Manager, p *manager.Process) error {
+		b.Event("its defaults are %d GB and %s", c.defaults.SizeGB, c.defaults.Class)
+		return entry(mgr, &session{c.cloud, p.Process}, c.defaults)
 	})
 	return c
 }
@@ -91,103 +66,9 @@ func (c *cluster) must(what string, err error) {
 	}
 }
 
-// start starts a process of the operator.
-func (c *cluster) start() *operator {
-	c.b.Event("the operator starts, with the defaults %d GB and %s", c.defaults.SizeGB, c.defaults.Class)
-	ctrl.SetLogger(logr.Discard())
-	o := &operator{wire: kube.NewWire(c.b), process: kube.NewProcess(c.b)}
-	if c.crashWrite > 0 && !c.crashed {
-		o.process.CrashAt(c.crashWrite, c.crashAfter)
-	}
-	o.wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
-		if err := c.before(request); err != nil && !o.process.Dead() {
-			return nil, err
-		}
-		return o.process.Before(request, r)
-	})
-	mgr, err := ctrl.NewManager(o.wire.Config(), ctrl.Options{
-		Scheme:     newScheme(),
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{c.namespace: {}}},
-		Metrics:    server.Options{BindAddress: "0"},
-		Logger:     logr.Discard(),
-		Controller: config.Controller{SkipNameValidation: new(true)}, // there are several managers
-		// How long it takes to stop is not what is checked.
-		GracefulShutdownTimeout: new(time.Duration(-1)),
-	})
-	c.must("making a manager", err)
-	if err := c.entry(mgr, &session{c.cloud, o.process}, c.defaults); err != nil {
-		c.b.Fatalf("Setup returned an error: %v", err)
-	}
-	ctx, cancel := context.WithCancel(c.b.Context())
-	o.cancel = cancel
-	o.stopped = c.b.Go(func() {
-		err := o.process.Run(func(process context.Context) error {
-			both, end := context.WithCancel(process)
-			defer end()
-			defer context.AfterFunc(ctx, end)()
-			return mgr.Start(both)
-		})
-		if err != nil && ctx.Err() == nil && !o.process.Crashed() {
-			c.b.Errorf("the manager returned an error: %v", err)
-		}
-	})
-	c.operators = append(c.operators, o)
-	c.b.Cleanup(func() { o.end(c.b) })
-	return o
-}
-
-// end waits for the end of a process.
-func (o *operator) end(b *check.B) {
-	o.cancel()
-	select {
-	case <-o.stopped:
-	case <-time.After(b.Patience(patience)):
-		b.Errorf("the context of the manager has ended, and a call of Reconcile does not return")
-	}
-}
-
-// stop stops all processes.
-func (c *cluster) stop() {
-	c.b.Event("the operator stops")
-	for _, o := range c.operators {
-		o.end(c.b)
-	}
-	c.operators = nil
-}
-
-func (c *cluster) restart() *operator {
-	c.stop()
-	return c.start()
-}
-
-// intercept has f called for each request of the operator, from now on. Its error is what comes of the request.
-func (c *cluster) intercept(f func(kube.Request) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hook = f
-}
-
-func (c *cluster) before(request kube.Request) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hook == nil {
-		return nil
-	}
-	return c.hook(request)
-}
-
 // tend starts what has crashed, and collects garbage.
 func (c *cluster) tend() {
-	for i, o := range c.operators {
-		if o.process.Crashed() {
-			c.crashed = true
-			o.end(c.b)
-			c.operators = append(c.operators[:i], c.operators[i+1:]...)
-			c.whileDown()
-			c.start()
-			break
-		}
-	}
+	c.operator.Tend()
 	if !c.late {
 		c.collect()
 	}

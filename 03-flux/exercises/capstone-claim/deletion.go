@@ -25,7 +25,7 @@ func deletions(t *check.T, entry Entry) {
 	})
 	t.Behaviour("with the policy Retain only the database stays", func(b *check.B) {
 		c := newCluster(b, entry)
-		c.start()
+		c.operator.Start()
 		for _, name := range []string{"a", "b"} {
 			c.claim(name, retained)
 			c.ready(name)
@@ -49,13 +49,13 @@ func policies(t *check.T, entry Entry) {
 			c, stays := started(b, entry)
 			c.claim("b", retained)
 			goes := c.ready("b")
-			c.stop()
+			c.operator.Stop()
 			c.setPolicy("a", databases.Retain)
 			c.setPolicy("b", databases.Delete)
 			c.remove("a", propagation)
 			c.remove("b", propagation)
 			c.collect()
-			c.start()
+			c.operator.Start()
 			c.gone("a")
 			c.gone("b")
 			c.cloud.set(func(*cloud) {
@@ -104,7 +104,7 @@ func again(t *check.T, entry Entry) {
 	for _, policy := range []databases.DeletionPolicy{databases.Delete, databases.Retain} {
 		t.Behaviour("a claim of the same name that is created later gets another database: "+string(policy), func(b *check.B) {
 			c := newCluster(b, entry)
-			c.start()
+			c.operator.Start()
 			create := func() {
 				c.claim("a", func(claim *databases.DatabaseClaim) { claim.Spec.DeletionPolicy = policy })
 			}
@@ -130,7 +130,7 @@ func held(t *check.T, entry Entry) {
 	const other = "example.com/backup"
 	t.Behaviour("a claim that another finalizer holds keeps that one, and gets no other Database", func(b *check.B) {
 		c := newCluster(b, entry)
-		c.start()
+		c.operator.Start()
 		c.claim("a", func(claim *databases.DatabaseClaim) { claim.Finalizers = []string{other} })
 		c.ready("a")
 		c.remove("a", background)
@@ -190,7 +190,7 @@ func losses(t *check.T, entry Entry) {
 		c.removeDatabase("a")
 		c.claimIs("a", databases.ReasonLost)
 		c.touch("a")
-		c.restart()
+		c.operator.Restart()
 		c.claim("b", nil)
 		c.ready("b")
 		c.claimIs("a", databases.ReasonLost)
@@ -204,10 +204,10 @@ func losses(t *check.T, entry Entry) {
 	unwritten(t, entry)
 	t.Behaviour("a database that has vanished from the cloud is lost, and none is created in its place", func(b *check.B) {
 		c, found := started(b, entry)
-		c.stop()
+		c.operator.Stop()
 		c.cloud.lose(found)
 		c.cloud.forget()
-		c.start()
+		c.operator.Start()
 		c.bothAre(databases.ReasonLost)
 		c.touch("a")
 		c.claim("b", nil)
@@ -226,14 +226,14 @@ func unwritten(t *check.T, entry Entry) {
 		c := newCluster(b, entry)
 		var failed atomic.Int64
 		b.Event("the API server rejects writes of the status of claims")
-		c.intercept(func(request kube.Request) error {
+		c.operator.Intercept(func(request kube.Request) error {
 			if request.Resource == "databaseclaims/status" && kube.Writes(request) {
 				failed.Add(1)
 				return kube.ErrAway
 			}
 			return nil
 		})
-		c.start()
+		c.operator.Start()
 		c.claim("a", nil)
 		c.eventually(func() string {
 			if created, _ := c.cloud.counts(); c.getDatabase("a") == nil || created == 0 && failed.Load() < 4 {
@@ -250,7 +250,7 @@ func unwritten(t *check.T, entry Entry) {
 			return ""
 		})
 		b.Event("the API server accepts them again")
-		c.intercept(nil)
+		c.operator.Intercept(nil)
 		c.eventually(func() string {
 			if c.claimReport("a", metav1.ConditionFalse, databases.ReasonLost) == "" {
 				return ""

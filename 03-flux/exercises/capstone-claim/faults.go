@@ -15,14 +15,14 @@ func rests(t *check.T, entry Entry) {
 	t.Behaviour("when everything is in order, nothing is written, and the cloud is hardly asked, not even after a restart", func(b *check.B) {
 		c, found := started(b, entry)
 		before := c.cloud.sent("get "+found.ID) + c.cloud.sent("list")
-		o := c.restart()
+		o := c.operator.Restart()
 		c.touch("a")
 		// Once other claims are ready, this one has been looked at, too.
 		c.claim("later", nil)
 		c.ready("later")
 		c.claim("last", nil)
 		c.ready("last")
-		for _, request := range o.wire.Requests() {
+		for _, request := range o.Wire.Requests() {
 			if kube.Writes(request) && request.Name == "a" {
 				b.Fatalf("everything was in order, and this was sent: %s", request)
 			}
@@ -36,7 +36,7 @@ func rests(t *check.T, entry Entry) {
 		c, _ := started(b, entry)
 		c.cloud.forget()
 		c.touch("a")
-		c.restart()
+		c.operator.Restart()
 		c.setPolicy("a", databases.Retain)
 		c.ready("a")
 		c.claim("b", nil)
@@ -50,7 +50,7 @@ func faults(t *check.T, entry Entry) {
 	t.Behaviour("while the cloud is down, both say so, and later they are ready", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.cloud.down = true
-		c.start()
+		c.operator.Start()
 		c.claim("a", nil)
 		c.bothAre(databases.ReasonCloudError)
 		c.cloud.expect(0, 0)
@@ -61,16 +61,16 @@ func faults(t *check.T, entry Entry) {
 	t.Behaviour("a cloud that is down is not asked all the time", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.cloud.down = true
-		o := c.start()
+		o := c.operator.Start()
 		c.claim("a", nil)
 		c.bothAre(databases.ReasonCloudError)
-		asked, written := c.cloud.sent(""), len(o.wire.Requests("create", "update", "patch"))
+		asked, written := c.cloud.sent(""), len(o.Wire.Requests("create", "update", "patch"))
 		// A slow machine sends less in this time, so that nothing that is right fails.
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if c.cloud.sent("")-asked > 40 {
 				b.Fatalf("the cloud is down, and was asked more than 40 times in three seconds")
 			}
-			if len(o.wire.Requests("create", "update", "patch"))-written > 40 {
+			if len(o.Wire.Requests("create", "update", "patch"))-written > 40 {
 				b.Fatalf("the cloud is down, and more than 40 writes were sent in three seconds")
 			}
 		}
@@ -78,7 +78,7 @@ func faults(t *check.T, entry Entry) {
 	t.Behaviour("creations that take effect and time out are repeated, and create one database", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.cloud.late = 2
-		c.start()
+		c.operator.Start()
 		c.claim("a", nil)
 		c.ready("a")
 		c.cloud.expect(1, 1)
@@ -90,15 +90,15 @@ func crashes(t *check.T, entry Entry) {
 	story := func(b *check.B, prepare func(c *cluster)) bool {
 		c := newCluster(b, entry)
 		prepare(c)
-		c.start()
+		c.operator.Start()
 		c.claim("a", nil)
 		c.ready("a")
 		c.cloud.expect(1, 1)
 		c.remove("a", background)
 		c.gone("a")
 		c.cloud.expect(1, 0)
-		c.stop()
-		return c.crashed
+		c.operator.Stop()
+		return c.operator.Crashed
 	}
 	each := func(b *check.B, what string, prepare func(c *cluster, number int, after bool)) {
 		for _, after := range []bool{false, true} {
@@ -109,7 +109,7 @@ func crashes(t *check.T, entry Entry) {
 		}
 	}
 	t.Behaviour("at whichever write it crashes, there is one database, and in the end none", func(b *check.B) {
-		each(b, "write", func(c *cluster, number int, after bool) { c.crashWrite, c.crashAfter = number, after })
+		each(b, "write", func(c *cluster, number int, after bool) { c.operator.CrashWrite, c.operator.CrashAfter = number, after })
 	})
 	t.Behaviour("at whichever request to the cloud it crashes, there is one database, and in the end none", func(b *check.B) {
 		each(b, "the request to the cloud", func(c *cluster, number int, after bool) {
@@ -122,15 +122,15 @@ func crashes(t *check.T, entry Entry) {
 			c := newCluster(b, entry)
 			c.cloud.crash = func(_ int, verb string) bool { return verb == "create" }
 			c.cloud.crashAfter = true
-			c.whileDown = func() {
+			c.operator.WhileDown = func() {
 				c.remove("a", propagation)
 				c.collect()
 				c.collect()
 			}
-			c.start()
+			c.operator.Start()
 			c.claim("a", nil)
 			c.eventually(func() string {
-				if !c.crashed {
+				if !c.operator.Crashed {
 					return "no database is created"
 				}
 				return ""
@@ -148,8 +148,8 @@ func replicas(t *check.T, entry Entry) {
 	t.Behaviour("two replicas create one database for each claim, and delete it", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.cloud.slow = 200 * time.Millisecond // so that they send their requests at the same time
-		c.start()
-		c.start()
+		c.operator.Start()
+		c.operator.Start()
 		names := []string{"a", "b", "c"}
 		for _, name := range names {
 			c.claim(name, nil)
@@ -173,12 +173,12 @@ func replicas(t *check.T, entry Entry) {
 func behind(t *check.T, entry Entry) {
 	t.Behaviour("a replica that has not noticed the deletion of a claim creates nothing for it", func(b *check.B) {
 		c, _ := started(b, entry)
-		old := c.operators[0]
-		old.wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "databaseclaims" })
-		ahead := c.start()
+		old := c.operator.Processes[0]
+		old.Wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "databaseclaims" })
+		ahead := c.operator.Start()
 		c.remove("a", background)
 		c.gone("a")
-		ahead.end(b)
+		ahead.End()
 		for _, name := range []string{"marker", "another-marker"} {
 			c.database(name)
 			c.eventually(func() string { return c.databaseReport(name, metav1.ConditionFalse, databases.ReasonNotOwned) })
@@ -188,8 +188,8 @@ func behind(t *check.T, entry Entry) {
 	})
 	t.Behaviour("a Database that the cache lacks is not created again, not lost, and not that of another", func(b *check.B) {
 		c, _ := started(b, entry)
-		o := c.operators[0]
-		o.wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "databases" })
+		o := c.operator.Processes[0]
+		o.Wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "databases" })
 		c.claim("b", nil)
 		c.eventually(func() string {
 			if c.getDatabase("b") == nil {
@@ -206,8 +206,8 @@ func behind(t *check.T, entry Entry) {
 				b.Fatalf("the Database of the claim is there, and Ready is False, %s", reason)
 			}
 		}
-		o.wire.CutWatches()
-		o.wire.Release()
+		o.Wire.CutWatches()
+		o.Wire.Release()
 		c.ready("b")
 		c.ready("c")
 		c.cloud.expect(3, 3)

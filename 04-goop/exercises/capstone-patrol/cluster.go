@@ -69,14 +69,6 @@ func newCluster(b *check.B, programs patrols.Programs) *cluster {
 	var err error
 	c.client, err = client.NewWithWatch(kube.Config(b), client.Options{Scheme: scheme})
 	c.must("making a client", err)
-	// A manager whose discovery is too early tries again only after ten seconds.
-	b.Eventually(patience, func() string {
-		kinds, err := kube.Client(b).Discovery().ServerResourcesForGroupVersion(patrols.SchemeGroupVersion.String())
-		if err != nil || len(kinds.APIResources) < 2 {
-			return "the API server does not list the kind"
-		}
-		return ""
-	})
 	options := ctrl.Options{Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{c.namespace: {}}}}
 	c.operator = manager.New(b, options, func(mgr ctrl.Manager, _ *manager.Process) error { return programs.Setup(mgr, c.namespace) })
 	c.intercept(nil)

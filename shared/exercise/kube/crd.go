@@ -1,9 +1,11 @@
 package kube
 
 import (
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -29,7 +31,8 @@ func InstallCRD(b *check.B, manifest []byte) {
 	if err := yaml.Unmarshal(manifest, &parsed); err != nil || len(parsed.Spec.Versions) == 0 {
 		b.Fatalf("this is not a CRD: %v", err)
 	}
-	client := Client(b).CoreV1().RESTClient()
+	clientset := Client(b)
+	client := clientset.CoreV1().RESTClient()
 	err := client.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").
 		SetHeader("Content-Type", "application/yaml").Body(manifest).Do(b.Context()).Error()
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -39,6 +42,11 @@ func InstallCRD(b *check.B, manifest []byte) {
 	b.Eventually(10*time.Second, func() string {
 		if err := client.Get().AbsPath("/apis", version.Group, version.Version, parsed.Spec.Names.Plural).Do(b.Context()).Error(); err != nil {
 			return "the kind is not served: " + err.Error()
+		}
+		// A manager whose discovery is too early tries again only after ten seconds.
+		kinds, err := clientset.Discovery().ServerResourcesForGroupVersion(version.String())
+		if err != nil || !slices.ContainsFunc(kinds.APIResources, func(kind metav1.APIResource) bool { return kind.Name == parsed.Spec.Names.Plural }) {
+			return "discovery does not list the kind"
 		}
 		return ""
 	})

@@ -36,9 +36,10 @@ type Operator struct {
 	Crashed bool
 	// WhileDown happens between a crash and the next start, if it is set.
 	WhileDown func()
+	// Processes are those that run, the oldest first.
+	Processes []*Process
 
-	b         *check.B
-	processes []*Process
+	b *check.B
 
 	mu   sync.Mutex
 	hook func(kube.Request) error
@@ -74,7 +75,7 @@ func (o *Operator) Start() *Process {
 		return p.Before(request, r)
 	})
 	p.run(o.newManager(p))
-	o.processes = append(o.processes, p)
+	o.Processes = append(o.Processes, p)
 	o.b.Cleanup(p.End)
 	return p
 }
@@ -129,10 +130,10 @@ func (p *Process) End() {
 // Stop stops all processes.
 func (o *Operator) Stop() {
 	o.b.Event("the operator stops")
-	for _, p := range o.processes {
+	for _, p := range o.Processes {
 		p.End()
 	}
-	o.processes = nil
+	o.Processes = nil
 }
 
 // Restart stops all processes, and starts one.
@@ -159,11 +160,11 @@ func (o *Operator) before(request kube.Request) error {
 
 // Tend starts again what has crashed.
 func (o *Operator) Tend() {
-	for i, p := range o.processes {
+	for i, p := range o.Processes {
 		if p.Crashed() {
 			o.Crashed = true
 			p.End()
-			o.processes = append(o.processes[:i], o.processes[i+1:]...)
+			o.Processes = append(o.Processes[:i], o.Processes[i+1:]...)
 			if o.WhileDown != nil {
 				o.WhileDown()
 			}
