@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -37,8 +36,6 @@ func Check(t *check.T, work check.Work[Entry]) {
 	rests(t, work)
 	faults(t, work)
 }
-
-func conflict(err error) bool { return apierrors.IsConflict(err) }
 
 // started is a cluster with an operator, and a Page that is ready.
 func started(b *check.B, work check.Work[Entry]) *cluster {

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -158,7 +159,7 @@ func (c *cluster) reports(deployment *appsv1.Deployment, status appsv1.Deploymen
 		status.Replicas, status.UpdatedReplicas, status.AvailableReplicas)
 	deployment.Status = status
 	// Where the operator has changed it in between, the next look is soon enough.
-	if err := c.client.Status().Update(c.b.Context(), deployment); client.IgnoreNotFound(err) != nil && !conflict(err) {
+	if err := c.client.Status().Update(c.b.Context(), deployment); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		c.b.Fatalf("writing the status of a Deployment: %v", err)
 	}
 }
