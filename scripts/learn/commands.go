@@ -198,6 +198,9 @@ func (r *runner) moreHints(ctx context.Context, e exercise.Exercise) ([]string, 
 			p.lines = append(p.lines, strings.TrimRight("  "+line, " "))
 		}
 	}
+	if shown == len(hints) {
+		p.add(faint, "these are all hints; what is left is the solution: make learn solution "+e.ID)
+	}
 	return p.lines, nil
 }
 

@@ -20,11 +20,11 @@ const projectScript = "scripts/my-lolcow.sh"
 var errNoProject = errors.New("there is no project yet")
 
 func (r *runner) noProject(e exercise.Exercise) error {
-	how := "the task of " + e.ID + " says how to make it"
+	how, others := "the task of "+e.ID+" says how to make it", ""
 	if e.Part0 {
-		how = projectScript + " new makes it, in some minutes"
+		how, others = projectScript+" new makes it, in some minutes", "; the exercises after Part 0 need none: make learn list"
 	}
-	return fmt.Errorf("%w: %s; your project is then in %s", errNoProject, how, r.short(e.WorkDir()))
+	return fmt.Errorf("%w: %s; your project is then in %s%s", errNoProject, how, r.short(e.WorkDir()), others)
 }
 
 // noStart says what is done in place of laying a start down.

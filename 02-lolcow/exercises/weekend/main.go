@@ -66,6 +66,9 @@ func checkStep(ctx context.Context, step, dir string, out io.Writer) (int, error
 	if err != nil {
 		return cannot, err
 	}
+	if !one.Part0 {
+		return cannot, fmt.Errorf("%s is no step of Lolcow in a weekend: make learn %s", step, step)
+	}
 	note := func(text string) { fmt.Fprintln(os.Stderr, "==>", text) }
 	result, err := exercise.Run(ctx, one, dir, exercise.Options{Note: note})
 	if err != nil {
