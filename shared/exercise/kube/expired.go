@@ -47,7 +47,7 @@ func (w *Wire) Expire(resourceVersion string, inStream bool) {
 
 // StreamError responds to the next watch with an event of type ERROR, and the end of the stream.
 func (w *Wire) StreamError(err *apierrors.StatusError) {
-	w.onNextWatch(func(Request) bool { return true }, func(r *http.Request) *http.Response { return w.streamError(r, err) })
+	w.onNextWatch(Watches, func(r *http.Request) *http.Response { return w.streamError(r, err) })
 }
 
 func (w *Wire) streamError(r *http.Request, err *apierrors.StatusError) *http.Response {
@@ -69,7 +69,7 @@ func (w *Wire) Bookmark(resourceVersion string) {
 func (w *Wire) onNextWatch(is func(Request) bool, respond func(*http.Request) *http.Response) {
 	var done atomic.Bool
 	w.Before(func(request Request, r *http.Request) (*http.Response, error) {
-		if request.Verb != "watch" || !is(request) || !done.CompareAndSwap(false, true) {
+		if !Watches(request) || !is(request) || !done.CompareAndSwap(false, true) {
 			return nil, nil
 		}
 		return respond(r), nil
