@@ -17,7 +17,8 @@
 //	apply.go                   how a dependent is written
 //	report.go                  how the status and Events are written
 //	retries.go                 when a failed write is retried
-//	pace.go                    how often readiness alone is written, and how differing clocks of replicas are handled
+//	pace.go                    how often readiness alone is written
+//	skew.go                    how differing clocks of replicas are handled
 //	flux_plan.go               Flux and FluxSetup → who owns the FluxSetup, and what to do: restarts and their back-off, the end
 //	flux_resources.go          spec of a Flux → desired FluxSetup, and which resourceVersion it may overwrite
 //	flux_escape.go             how a FluxSetup is encoded for server-side apply
@@ -69,6 +70,7 @@ type FluxReconciler struct {
 	BackOff BackOff
 
 	pace    pace
+	skews   skews
 	retries *retries
 }
 
@@ -95,6 +97,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	err := r.Get(ctx, req.NamespacedName, &flux)
 	if apierrors.IsNotFound(err) {
 		r.pace.forget(req.NamespacedName)
+		r.skews.forget(req.NamespacedName)
 		r.retries.forget(req)
 		return ctrl.Result{}, nil
 	}
@@ -214,7 +217,7 @@ func (r *FluxReconciler) ensureSetup(ctx context.Context, flux *v1alpha1.Flux, o
 
 // plan decides what to do. The time that it uses is never before the launch of the attempt.
 func (r *FluxReconciler) plan(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup, observed *fluxObservation) plan {
-	observed.now = r.pace.now(client.ObjectKeyFromObject(flux), r.clock.Now(), launchTime(setup))
+	observed.now = r.skews.now(client.ObjectKeyFromObject(flux), r.clock.Now(), launchTime(setup))
 	return planFor(flux, setup, observed.now, r.BackOff)
 }
 

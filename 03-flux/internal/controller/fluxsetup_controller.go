@@ -33,6 +33,7 @@ type FluxSetupReconciler struct {
 	certificateKey []byte
 
 	pace         pace
+	skews        skews
 	retries      *retries
 	terminations podTerminations
 }
@@ -72,6 +73,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	err := r.Get(ctx, req.NamespacedName, &setup)
 	if apierrors.IsNotFound(err) {
 		r.pace.forget(req.NamespacedName)
+		r.skews.forget(req.NamespacedName)
 		r.retries.forget(req)
 		r.terminations.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
@@ -143,9 +145,9 @@ func (r *FluxSetupReconciler) ownerOf(ctx context.Context, setup *v1alpha1.FluxS
 func (r *FluxSetupReconciler) observeTime(setup *v1alpha1.FluxSetup, observed *setupObservation) {
 	key := client.ObjectKeyFromObject(setup)
 	for _, recorded := range []time.Time{launchTime(setup), startTime(observed.job)} {
-		observed.now = r.pace.now(key, r.clock.Now(), recorded)
+		observed.now = r.skews.now(key, r.clock.Now(), recorded)
 	}
-	observed.since = r.pace.since(key)
+	observed.since = r.skews.since(key)
 }
 
 // ensureDependents brings the dependents in line with the spec, and records in observed what prevents it.

@@ -15,55 +15,10 @@ const readinessPace = time.Second
 // something rejects them.
 const podsPatience = 15 * time.Second
 
-// pace remembers when the statuses of objects were last written, and how far our clock is behind what they record. Its
-// zero value is ready for use.
+// pace remembers when the statuses of objects were last written. Its zero value is ready for use.
 type pace struct {
-	mu     sync.Mutex
-	last   map[types.NamespacedName]time.Time
-	clocks map[types.NamespacedName]lag
-}
-
-// lag is the latest time that an object has recorded, when that was first read, and how far our clock was behind it then.
-type lag struct {
-	latest, read time.Time
-	behind       time.Duration
-}
-
-// now is the time for an object, by our clock and by a time that it has recorded: when its attempt was launched, or its Job
-// started. Where that lies in the future, the clock of the replica that recorded it is ahead of ours, and the difference is
-// added as long as it does: what is waited for after it is counted from when we first read of it. A wait that is longer than
-// the difference takes longer by that: it is not added any more then. A clock of ours that is set back, and corrected,
-// shortens nothing.
-func (p *pace) now(object types.NamespacedName, ours, recorded time.Time) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clock := p.clocks[object]
-	later := recorded.After(clock.latest)
-	if later {
-		clock.latest = recorded
-	}
-	if ahead := clock.latest.Sub(ours); ahead > 0 {
-		clock.behind = max(clock.behind, ahead)
-	} else {
-		clock.behind = 0
-	}
-	now := ours.Add(clock.behind)
-	if later {
-		clock.read = now
-	}
-	if p.clocks == nil {
-		p.clocks = map[types.NamespacedName]lag{}
-	}
-	p.clocks[object] = clock
-	return now
-}
-
-// since is when we first read the latest time that an object has recorded; zero if it has recorded none. Where that lies in
-// the past, the clock of the replica that recorded it may be behind ours: what is waited for after it is counted from here.
-func (p *pace) since(object types.NamespacedName) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.clocks[object].read
+	mu   sync.Mutex
+	last map[types.NamespacedName]time.Time
 }
 
 // wait is how long a write for readiness alone has to wait: 0 if it may be done now. What else changes in a
@@ -93,7 +48,6 @@ func (p *pace) forget(object types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.last, object)
-	delete(p.clocks, object)
 }
 
 // soonest is the shorter of two waits, of which 0 is none.

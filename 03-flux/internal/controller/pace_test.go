@@ -31,31 +31,6 @@ func TestPace(t *testing.T) {
 	g.Expect(p.wait(one, now)).To(BeZero())
 }
 
-func TestTimeOfAnObject(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	var p pace
-	one, other := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "other"}
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
-	g.Expect(p.now(one, now, time.Time{})).To(Equal(now), "it was not launched yet")
-	g.Expect(p.now(one, now, now.Add(-time.Hour))).To(Equal(now))
-	launched := now.Add(time.Hour)
-	g.Expect(p.now(one, now, launched)).To(Equal(launched))
-	g.Expect(p.since(one)).To(Equal(launched))
-	g.Expect(p.now(one, now.Add(time.Minute), launched)).To(Equal(launched.Add(time.Minute)), "it continues from there")
-	g.Expect(p.since(one)).To(Equal(launched), "it was read before")
-	started := now.Add(24 * time.Hour)
-	g.Expect(p.now(one, now.Add(2*time.Minute), started)).To(Equal(started), "the Job was started by a clock that is further ahead")
-	g.Expect(p.now(one, now.Add(3*time.Minute), launched)).To(Equal(started.Add(time.Minute)), "the latest time counts, whichever is asked for")
-	g.Expect(p.now(one, started.Add(time.Second), started)).To(Equal(started.Add(time.Second)), "our clock is not behind any more")
-	g.Expect(p.now(other, now, time.Time{})).To(Equal(now), "each object has a time of its own")
-	p.forget(one)
-	g.Expect(p.since(one)).To(BeZero())
-	g.Expect(p.now(one, now, now.Add(-time.Hour))).To(Equal(now))
-	g.Expect(p.since(one)).To(Equal(now), "our clock may be an hour ahead")
-}
-
 // unreadable is a client whose reads fail.
 type unreadable struct{ client.Client }
 
