@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -252,56 +251,6 @@ func deadlineOf(setup *v1alpha1.FluxSetup) string {
 		return "removed since"
 	}
 	return fmt.Sprintf("%d", *setup.Spec.ActiveDeadlineSeconds)
-}
-
-// firstToFail is the end that caused the others: that of rank 0, or of the first other rank that failed. nil if it was
-// not observed.
-func firstToFail(failedAt time.Time, leader, follower *podEnd) *podEnd {
-	if leader != nil && !leader.failed() {
-		leader = nil
-	}
-	if leader == nil || follower == nil {
-		return onlyToFail(failedAt, cmp.Or(leader, follower))
-	}
-	switch {
-	// 1. A follower that was deleted and ended with 0 is the cause only if the Job controller then ended rank 0.
-	case !follower.failed() && !leader.endedByJob(failedAt):
-		return leader
-	// 2. Both ended by themselves, with the same exit code: for the same reason.
-	case leader.endedLike(follower):
-		return leader
-	// 3. A user or the Job controller deleted one of them, and the watch has reported the order.
-	case leader.order > 0 && follower.order > 0 && (!leader.deleted.IsZero() || !follower.deleted.IsZero()):
-		if leader.order < follower.order {
-			return leader
-		}
-		return follower
-	}
-	return firstByTime(failedAt, leader, follower)
-}
-
-// onlyToFail is the end that caused the others, where one is known: that one, unless the failure of the Job ended it.
-func onlyToFail(failedAt time.Time, only *podEnd) *podEnd {
-	if only == nil || only.endedByJob(failedAt) {
-		return nil
-	}
-	return only
-}
-
-// firstByTime is the earlier of two ends, according to their timestamps.
-func firstByTime(failedAt time.Time, leader, follower *podEnd) *podEnd {
-	switch {
-	case leader.endedByJob(failedAt) && follower.endedByJob(failedAt):
-		return nil
-	case follower.endedByJob(failedAt):
-		return leader
-	case leader.endedByJob(failedAt):
-		return follower
-	// If both are in the same second, the follower was first: if rank 0 ends first, the others end with 0.
-	case leader.at.Before(follower.at):
-		return leader
-	}
-	return follower
 }
 
 // addTermination adds the end of rank 0 to a failure that was reported before that end was observed.
