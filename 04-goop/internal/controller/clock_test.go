@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	testclock "k8s.io/utils/clock/testing"
 )
@@ -53,13 +54,26 @@ func TestTimesAreThoseOfTheAPIServer(t *testing.T) {
 	f.config.Wrap(clock.Wrap)
 	f.use()
 	f.reconciler.clock = clock
-	f.submitQuietly(deadline(60))
-	for range 5 {
-		f.reconciles(1)
+	f.submitQuietly(cleanup, deadline(60))
+	reconcilesUntil := func(what func(g Gomega)) {
+		f.Eventually(func(g Gomega) {
+			f.reconciles(1)
+			f.simulateDaemonSets()
+			what(g)
+		}).WithTimeout(watchTimeout).Should(Succeed())
 	}
-	status := f.goop().Status
-	f.Expect(status.StartTime.Time).To(BeTemporally("~", time.Now(), time.Minute))
+	reconcilesUntil(func(g Gomega) { g.Expect(f.podList()).NotTo(BeEmpty()) })
 	f.Expect(f.goop().Ended()).To(BeFalse())
+	f.kubelet("a/0", isOver(0, ""))
+	reconcilesUntil(func(g Gomega) { g.Expect(f.goop().Ended()).To(BeTrue()) })
+	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
+	reconcilesUntil(func(g Gomega) { g.Expect(f.goop().Status.CleanupStartTime).NotTo(BeNil()) })
+	status := f.goop().Status
+	for name, written := range map[string]*metav1.Time{
+		"start": status.StartTime, "completion": status.CompletionTime, "cleanup": status.CleanupStartTime,
+	} {
+		f.Expect(written).To(HaveValue(HaveField("Time", BeTemporally("~", time.Now(), time.Minute))), name)
+	}
 	for _, condition := range status.Conditions {
 		f.Expect(condition.LastTransitionTime.Time).To(BeTemporally("~", time.Now(), time.Minute), condition.Type)
 	}
