@@ -101,6 +101,11 @@ func checkRest(t *check.T, entry Entry) {
 		s.set("tomorrow")
 		s.unreadable()
 		s.expect("true")
+		s.closesAt(-time.Hour)
+		s.reconcile()
+		s.set("tomorrow")
+		s.unreadable()
+		s.expect("false")
 	})
 	t.Behaviour("a write that fails is repeated", func(b *check.B) {
 		s := newShop(b, entry)
