@@ -79,14 +79,23 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("in steady state nothing is left to be done later", func(b *check.B) {
 		s := newScene(b, work.Entry)
 		s.start()
-		s.becomesReady()
-		s.Stop()
-		s.start()
-		s.Idle(1)
-		if later := s.Queue().Delays(); len(later) > 0 {
-			b.Fatalf("it asked for another reconciliation in %s, although nothing has changed", later[0])
-		}
+		s.greets("Moo")
+		s.ready(metav1.ConditionFalse)
+		s.nothingLater("and the Deployment is not available yet")
+		s.available(1)
+		s.ready(metav1.ConditionTrue)
+		s.nothingLater("and the Lolcow is Ready")
 	})
+}
+
+// nothingLater asserts that a controller that starts now asks for no reconciliation at a later time.
+func (s *scene) nothingLater(state string) {
+	s.Stop()
+	s.start()
+	s.Idle(1)
+	if later := s.Queue().Delays(); len(later) > 0 {
+		s.b.Fatalf("nothing has changed, %s, and it asked for another reconciliation in %s", state, later[0])
+	}
 }
 
 // becomesReady makes the Deployment available, and waits for the status of the Lolcow.
