@@ -107,17 +107,20 @@ func checkRest(t *check.T, entry Entry) {
 		s.unreadable()
 		s.expect("false")
 	})
-	t.Behaviour("a write that fails is repeated", func(b *check.B) {
-		s := newShop(b, entry)
-		s.closesAt(time.Hour)
-		s.wire.Fail(1, kube.Writes)
-		if result, err := s.call(); err == nil && result.RequeueAfter == 0 {
-			b.Fatalf("the write failed, and the result of Reconcile asks for no other reconciliation")
-		} else if err == nil && result.RequeueAfter > time.Minute {
-			b.Fatalf("the write failed, and the result of Reconcile asks for another reconciliation only in %s", result.RequeueAfter)
+	t.Behaviour("a request that fails is repeated", func(b *check.B) {
+		reads := func(request kube.Request) bool { return request.Resource == "configmaps" && !kube.Writes(request) }
+		for _, kind := range []func(kube.Request) bool{reads, kube.Writes} {
+			s := newShop(b, entry)
+			s.closesAt(time.Hour)
+			s.wire.Fail(1, kind)
+			if result, err := s.call(); err == nil && result.RequeueAfter == 0 {
+				b.Fatalf("a request failed, and the result of Reconcile asks for no other reconciliation")
+			} else if err == nil && result.RequeueAfter > time.Minute {
+				b.Fatalf("a request failed, and the result of Reconcile asks for another reconciliation only in %s", result.RequeueAfter)
+			}
+			s.reconcile()
+			s.expect("true")
 		}
-		s.reconcile()
-		s.expect("true")
 	})
 	t.Behaviour("in steady state nothing is written", func(b *check.B) {
 		s := newShop(b, entry)
