@@ -50,7 +50,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.available(1)
 		s.ready(metav1.ConditionTrue)
 	})
-	t.Behaviour("a reconciliation in steady state sends no write", func(b *check.B) {
+	t.Behaviour("a reconciliation in steady state sends no request", func(b *check.B) {
 		s := newScene(b, work.Entry)
 		s.start()
 		s.becomesReady()
@@ -106,13 +106,18 @@ func (s *scene) becomesReady() {
 	s.ready(metav1.ConditionTrue)
 }
 
-// settles triggers reconciliations until one sends no write.
+// settles triggers reconciliations until one sends no write, and asserts that this one reads from the cache.
 func (s *scene) settles() {
 	var sent string
 	for range rounds {
-		if sent = s.reconciles(); sent == "" {
-			return
+		reads := len(s.Wire.Requests("get", "list"))
+		if sent = s.reconciles(); sent != "" {
+			continue
 		}
+		if read := s.Wire.Requests("get", "list")[reads:]; len(read) > 0 {
+			s.b.Fatalf("reads come from the cache, and a reconciliation sends: %s", read[0])
+		}
+		return
 	}
 	s.b.Fatalf("nothing has changed, and each reconciliation sends: %s", sent)
 }
