@@ -33,8 +33,10 @@ var needs = []permission{
 
 // excess is what it does not need there.
 var excess = []permission{
-	{"get", "", "secrets"}, {"list", "", "secrets"}, {"delete", "", "configmaps"},
-	{"create", lolcows, "lolcows"}, {"update", lolcows, "lolcows"}, {"delete", lolcows, "lolcows"},
+	{"get", "", "secrets"}, {"list", "", "secrets"},
+	{"get", "", "configmaps"}, {"patch", "", "configmaps"}, {"delete", "", "configmaps"}, {"deletecollection", "", "configmaps"},
+	{"get", lolcows, "lolcows"}, {"create", lolcows, "lolcows"}, {"update", lolcows, "lolcows"}, {"patch", lolcows, "lolcows"},
+	{"delete", lolcows, "lolcows"},
 }
 
 // Check asks the API server for the permissions, and runs the operator.
