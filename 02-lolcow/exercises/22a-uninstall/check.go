@@ -50,7 +50,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("what is gone already is no error", func(b *check.B) {
 		k := newKitchen(b, work.Entry)
+		b.Event("a user deletes the Deployment of the operator")
+		k.must("deleting a Deployment", k.client.Delete(b.Context(), k.operator()))
 		k.uninstall()
+		k.nothingIsLeft()
 		b.Event("it is called once more, with the same client and with a new one")
 		k.uninstall()
 		k.newClient()
