@@ -56,12 +56,13 @@ func (s *scene) get() *appsv1.DaemonSet {
 	return set
 }
 
-// status writes the status, as the DaemonSet controller does that has seen the last change.
+// status writes the status, as the DaemonSet controller does that has seen the last change. Each node has its Pod long before that is
+// ready.
 func (s *scene) status(nodes, ready int32) {
 	s.b.Event("there are %d nodes, and %d are ready", nodes, ready)
 	set := s.get()
 	set.Status = appsv1.DaemonSetStatus{
-		ObservedGeneration: set.Generation, DesiredNumberScheduled: nodes, CurrentNumberScheduled: ready, UpdatedNumberScheduled: ready,
+		ObservedGeneration: set.Generation, DesiredNumberScheduled: nodes, CurrentNumberScheduled: nodes, UpdatedNumberScheduled: nodes,
 		NumberReady: ready, NumberAvailable: ready, NumberUnavailable: nodes - ready,
 	}
 	_, err := s.sets.UpdateStatus(s.b.Context(), set, metav1.UpdateOptions{})
