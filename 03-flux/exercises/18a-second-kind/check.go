@@ -115,6 +115,12 @@ func checkOthers(t *check.T, entry Entry) {
 			b.Fatalf("the user has suspended the Flux, and nothing was written")
 		}
 		s.expectSame(other)
+		s = newScene(b, entry)
+		s.beforeTheFirstWrite(func() { other = s.createSetup(uncontrolled[1]) })
+		if err := s.call(older); err == nil {
+			b.Fatalf("a FluxSetup of that name, which it does not control, was created just before, and Reconcile returned no error")
+		}
+		s.expectSame(other)
 	})
 	t.Behaviour("a FluxSetup that it does not control is an error, and stays as it is", func(b *check.B) {
 		for _, other := range uncontrolled {
