@@ -38,6 +38,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.set("text", "Baa")
 		c.oneWrite = true
 		c.converge()
+		c.set("text", "Meh")
+		c.set("length", "2")
+		c.converge()
+		c.set("text", "Moo")
+		c.set("length", "3")
+		c.converge()
 	})
 	t.Behaviour("links that are too many are deleted, the last one first", func(b *check.B) {
 		// By name, chain-10 comes before chain-9.
@@ -82,6 +88,10 @@ func checkDisturbed(t *check.T, entry Entry) {
 			c.converge()
 			c.set("text", fmt.Sprintf("Moo %d", n))
 		}
+		c.converge()
+		c.set("length", "1")
+		c.wire.Fail(1, kube.Writes)
+		c.converge()
 	})
 	t.Behaviour("after any disturbance the chain becomes what it should be", func(b *check.B) {
 		c := newChain(b, entry, 3)
