@@ -19,13 +19,14 @@ const (
 	patience = 10 * time.Second
 	// begin is how long it may take until it watches, with pauses: that of a reflector is longer after each watch that was short.
 	begin = 40 * time.Second
-	// tries is how often it may begin a watch in vain.
-	tries = 15
+	// tries is how many requests it may send until it watches: up to three in each try, and ten tries while the API server is away.
+	tries = 40
 	// cuts is how often a watch is cut, and updates how often the status changes while one lasts.
 	cuts    = 4
 	updates = 5
-	// failures is how many requests fail, one after the other.
+	// The API server is away for so many requests, one after the other, and for awhile at least.
 	failures = 3
+	awhile   = time.Second
 )
 
 // Check waits for Goops, and cuts the watches.
@@ -109,11 +110,16 @@ func checkAway(t *check.T, entry Entry) {
 		for _, kind := range []func(kube.Request) bool{reads, kube.Watches} {
 			s := newScene(b, entry)
 			s.start()
-			s.wire.Fail(failures, kind)
+			s.away(kind)
 			s.cut()
 			s.ends(new(int32(3)))
 			s.returns(3)
 		}
+		s := newScene(b, entry)
+		s.wire.Fail(1, func(kube.Request) bool { return true })
+		s.start()
+		s.ends(new(int32(3)))
+		s.returns(3)
 	})
 }
 

@@ -2,8 +2,10 @@ package brokenwatch
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -140,15 +142,30 @@ func (s *scene) start() {
 
 // watches waits until Wait watches, or has returned.
 func (s *scene) watches() {
-	tried := len(s.wire.Requests("watch"))
+	before := len(s.wire.Requests())
 	s.b.Eventually(begin, func() string {
-		if n := len(s.wire.Requests("watch")) - tried; n > tries {
-			s.b.Fatalf("Wait has tried to watch more than %d times, and always in vain", tries)
+		if n := len(s.wire.Requests()) - before; n > tries {
+			s.b.Fatalf("Wait has sent more than %d requests, and does not watch", tries)
 		}
 		if s.wire.OpenWatches() == 0 && !s.hasReturned() {
 			return "Wait does not watch"
 		}
 		return ""
+	})
+}
+
+// away lets the next requests of a kind fail. In that time, pauses allow few of them.
+func (s *scene) away(kind func(kube.Request) bool) {
+	failed, since := 0, time.Time{}
+	s.wire.Fail(math.MaxInt, func(request kube.Request) bool {
+		if !kind(request) || (failed >= failures && time.Since(since) > awhile) {
+			return false
+		}
+		if failed == 0 {
+			since = time.Now()
+		}
+		failed++
+		return true
 	})
 }
 
