@@ -67,10 +67,13 @@ func Check(t *check.T, work check.Work[Entry]) {
 		l.expect(unknown)
 	})
 	t.Behaviour("if nothing could be written before the letter is sent, it is sent later", func(b *check.B) {
-		l := newLetter(b, work.Entry)
-		l.wire.Fail(1, kube.Writes)
-		l.settle()
-		l.expect(sent)
+		reads := func(request kube.Request) bool { return !kube.Writes(request) }
+		for _, kind := range []func(kube.Request) bool{reads, kube.Writes} {
+			l := newLetter(b, work.Entry)
+			l.wire.Fail(1, kind)
+			l.settle()
+			l.expect(sent)
+		}
 	})
 	t.Behaviour("an old object that it reads does no harm", func(b *check.B) {
 		l := newLetter(b, work.Entry)
