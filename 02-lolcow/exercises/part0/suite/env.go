@@ -231,7 +231,7 @@ func (e *env) expectReady(status metav1.ConditionStatus, reason string) metav1.C
 		e.Fatalf("the condition Ready is %s; expected %s", describe(ready), fmt.Sprintf("%s with the reason %s", status, reason))
 	}
 	if generation := e.lolcow("cow").GetGeneration(); ready.ObservedGeneration != generation {
-		e.Fatalf("the observedGeneration of Ready is %d; the generation of the Lolcow is %d", ready.ObservedGeneration, generation)
+		e.Fatalf("the observedGeneration of the condition Ready is %d; the generation of the Lolcow is %d", ready.ObservedGeneration, generation)
 	}
 	return ready
 }
