@@ -74,8 +74,9 @@ func begin(b *check.B, root, copied string) {
 	}
 	defer func() { _ = lock.Unlock() }()
 	if _, err := os.Stat(stamp); err != nil || program.Run(b, root, nil,
-		"find", "02-lolcow", "shared", "scripts", "-type", "f", "-newer", stamp,
-		"-not", "-path", "*/exercises/*", "-not", "-path", "*/bin/*", "-not", "-path", "*/_artifacts/*") != "" {
+		// Also a folder from which a file was deleted.
+		"find", "02-lolcow", "shared", "scripts", "(", "-name", "exercises", "-o", "-name", "bin", "-o", "-name", "_artifacts", ")", "-prune",
+		"-o", "-newer", stamp, "-print") != "" {
 		keep(b, root, kept, stamp)
 	}
 	if err := os.CopyFS(copied, os.DirFS(kept)); err != nil {
