@@ -203,6 +203,7 @@ func (s *scene) replaceBeforeDelete() {
 	s.wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
 		if request.Verb == "delete" || request.Verb == "deletecollection" {
 			once.Do(func() {
+				s.b.Event("  before it reaches the API server:")
 				// The first one, if the request is about all of them.
 				number, _ := strconv.Atoi(strings.TrimPrefix(request.Name, s.key.Name+"-"))
 				s.replace(number)
