@@ -2,6 +2,10 @@
 package lyingtest
 
 import (
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -39,8 +43,9 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("the test fails with a reconciler whose status the API server rejects", func(b *check.B) {
 		with(b, lab.NoReason).ExpectFailure("the reconciler writes a condition without a reason: its status is never stored")
 	})
-	t.Behaviour("the test fails with a reconciler that writes no observedGeneration", func(b *check.B) {
+	t.Behaviour("the test fails with a reconciler that writes no observedGeneration, or an old one", func(b *check.B) {
 		with(b, lab.NoGeneration).ExpectFailure("the reconciler leaves observedGeneration at 0")
+		with(b, lab.OldGeneration).ExpectFailure("the spec was changed, and the reconciler leaves observedGeneration at the generation before")
 	})
 	t.Behaviour("the test fails with a reconciler that writes no greeting, or that Ready is False", func(b *check.B) {
 		with(b, lab.NoGreeting).ExpectFailure("the reconciler leaves the greeting empty")
@@ -58,10 +63,15 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("your reconciler is called again if it could not write the status", func(b *check.B) {
 		wire := kube.NewWire(b)
 		c, key := begin(b, wire.Config())
-		wire.Fail(1, kube.Writes)
-		if result, err := work.Entry(c).Reconcile(b.Context(), reconcile.Request{NamespacedName: key}); err == nil && result.RequeueAfter == 0 {
-			b.Fatalf("the status could not be written, and Reconcile returned no error: nothing calls it again")
+		expect := func() {
+			if result, err := work.Entry(c).Reconcile(b.Context(), reconcile.Request{NamespacedName: key}); err == nil && result.IsZero() {
+				b.Fatalf("the status could not be written, and Reconcile returned no error: nothing calls it again")
+			}
 		}
+		wire.Fail(1, kube.Writes)
+		expect()
+		wire.Before(conflict)
+		expect()
 	})
 }
 
@@ -78,6 +88,15 @@ func begin(b *check.B, config *rest.Config) (client.Client, client.ObjectKey) {
 		b.Fatalf("creating a Lolcow: %v", err)
 	}
 	return c, client.ObjectKeyFromObject(lolcow)
+}
+
+// conflict is what a write comes to if another client has changed the Lolcow since it was read.
+func conflict(request kube.Request, r *http.Request) (*http.Response, error) {
+	if !kube.Writes(request) {
+		return nil, nil
+	}
+	lolcows := v1alpha1.SchemeGroupVersion.WithResource("lolcows").GroupResource()
+	return kube.Failure(r, apierrors.NewConflict(lolcows, request.Name, errors.New("the object has been modified"))), nil
 }
 
 // keepsPromises reconciles a Lolcow on the API server, before and after changes of the spec.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -22,8 +23,9 @@ const (
 	WholeObject = "whole-object"
 	// NoReason writes a condition without a reason, which the API server rejects.
 	NoReason = "no-reason"
-	// NoGeneration does not write observedGeneration.
-	NoGeneration = "no-generation"
+	// NoGeneration does not write observedGeneration, and OldGeneration writes it once.
+	NoGeneration  = "no-generation"
+	OldGeneration = "old-generation"
 	// NoGreeting does not write the greeting, and NotReady says that Ready is False.
 	NoGreeting = "no-greeting"
 	NotReady   = "not-ready"
@@ -57,6 +59,12 @@ var statuses = map[string]func(ctx context.Context, c client.Client, lolcow *v1a
 	},
 	NoGeneration: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
 		report(lolcow, v1alpha1.ReasonServing, 0)
+		return c.Status().Update(ctx, lolcow)
+	},
+	OldGeneration: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
+		before := lolcow.Status.ObservedGeneration
+		report(lolcow, v1alpha1.ReasonServing, lolcow.Generation)
+		lolcow.Status.ObservedGeneration = cmp.Or(before, lolcow.Generation)
 		return c.Status().Update(ctx, lolcow)
 	},
 	NoGreeting: func(ctx context.Context, c client.Client, lolcow *v1alpha1.Lolcow) error {
