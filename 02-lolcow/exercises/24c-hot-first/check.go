@@ -64,12 +64,18 @@ func Check(t *check.T, work check.Work[Entry]) {
 // priorities calls the handler.
 func priorities(t *check.T, entry Entry) {
 	same := configMap("cow", "7")
-	t.Behaviour("a resync without a change has the low priority", func(b *check.B) {
+	t.Behaviour("a resync without a change has the low priority, and so has what the first list brings", func(b *check.B) {
 		expectPriority(b, entry, "a resync", handler.LowPriority, func(h handler.EventHandler, q keys) {
 			h.Update(b.Context(), updateEvent(same, same), q)
 		})
+		expectPriority(b, entry, "the first list", handler.LowPriority, func(h handler.EventHandler, q keys) {
+			h.Create(b.Context(), event.CreateEvent{Object: same, IsInInitialList: true}, q)
+		})
 	})
 	t.Behaviour("an event about a change has the priority 0", func(b *check.B) {
+		expectPriority(b, entry, "a creation", 0, func(h handler.EventHandler, q keys) {
+			h.Create(b.Context(), event.CreateEvent{Object: same}, q)
+		})
 		expectPriority(b, entry, "an update", 0, func(h handler.EventHandler, q keys) {
 			h.Update(b.Context(), updateEvent(same, configMap("cow", "8")), q)
 		})
