@@ -7,6 +7,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/02-lolcow/exercises/internal/operator"
 	"example.com/workbook/shared/exercise/check"
@@ -67,16 +69,18 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.expect("calf", "Baa")
 		s.expect("cow", "Moo")
 	})
-	t.Behaviour("a Deployment that was deleted comes back with the next reconciliation", func(b *check.B) {
+	t.Behaviour("a Deployment or a Service that was deleted comes back with the next reconciliation", func(b *check.B) {
 		s := newScene(b, work.Entry)
 		s.create("cow", "Moo")
 		s.expect("cow", "Moo")
-		s.settle()
-		s.remove()
-		b.Eventually(patience, func() string {
-			s.Reconcile(s.request("cow"))
-			return s.lacks("cow", "Moo")
-		})
+		for _, dependent := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
+			s.settle()
+			s.remove(dependent)
+			b.Eventually(patience, func() string {
+				s.Reconcile(s.request("cow"))
+				return s.lacks("cow", "Moo")
+			})
+		}
 	})
 }
 

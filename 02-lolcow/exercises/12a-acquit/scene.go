@@ -61,13 +61,10 @@ func (s *scene) change(name, greeting string) {
 	s.must("changing the Lolcow", s.client.Patch(s.b.Context(), lolcow, client.MergeFrom(before)))
 }
 
-// remove deletes the Deployment of cow, as a user does.
-func (s *scene) remove() {
-	s.b.Event("the user deletes the Deployment of cow")
-	deployments, _ := s.dependents("cow")
-	for _, deployment := range deployments {
-		s.must("deleting a Deployment", s.client.Delete(s.b.Context(), &deployment))
-	}
+// remove deletes the dependent of this kind, as a user does.
+func (s *scene) remove(dependent client.Object) {
+	s.b.Event("the user deletes the %T of cow", dependent)
+	s.must("deleting a dependent", s.client.DeleteAllOf(s.b.Context(), dependent, client.InNamespace(s.namespace)))
 }
 
 func (s *scene) lolcow(name string) *v1alpha1.Lolcow {
