@@ -3,6 +3,7 @@ package behind
 import (
 	"context"
 	"errors"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -31,8 +32,8 @@ type herd struct {
 	reconciler reconcile.Reconciler
 	// lose is set if the response to the next write is lost.
 	lose bool
-	// slept is set if Reconcile was seen in time.Sleep.
-	slept bool
+	// waited is set if Reconcile was seen waiting.
+	waited bool
 }
 
 // newHerd begins with a cache that lacks that many changes.
@@ -106,7 +107,7 @@ func (h *herd) reconcile(name string) {
 		case <-done:
 			return ""
 		default:
-			h.slept = h.slept || sleeps()
+			h.waited = h.waited || waits()
 			return "Reconcile does not return"
 		}
 	})
@@ -116,12 +117,16 @@ func (h *herd) reconcile(name string) {
 	h.cache.refresh(h)
 }
 
-// sleeps says whether a Reconcile is in time.Sleep.
-func sleeps() bool {
+// blocked is the state of a goroutine that waits for a time, or for another goroutine.
+var blocked = regexp.MustCompile(`\[(sleep|select|chan receive)`)
+
+// waits says whether a Reconcile waits, and not for the response to a request.
+func waits() bool {
 	stacks := make([]byte, 1<<20)
 	for goroutine := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 		state, calls, _ := strings.Cut(goroutine, "\n")
-		if strings.Contains(state, "[sleep") && strings.Contains(calls, ".Reconcile(") {
+		above, _, found := strings.Cut(calls, ".Reconcile(")
+		if found && blocked.MatchString(state) && !strings.Contains(above, "/pkg/client") {
 			return true
 		}
 	}
