@@ -136,6 +136,7 @@ func (c *commands) runOne(ctx context.Context, e exercise.Exercise, _ string) (i
 			c.note(result.Unsaved.Error())
 		}
 		if !result.OK() {
+			c.print(faint.Render("your files: " + c.short(e.WorkDir())))
 			return exitNotYet, nil
 		}
 		c.print("", faint.Render(c.whatNext(e)))
@@ -219,15 +220,12 @@ func (c *commands) adoptOne(ctx context.Context, e exercise.Exercise, variant st
 		if err := c.adoptStep(ctx, e); err != nil {
 			return exitCannot, err
 		}
-		return exitDone, c.sawSolution(ctx, e)
+		return exitDone, nil
 	}
 	kept, err := c.adopt(e, variant)
 	c.sayKept(kept)
 	if err != nil {
 		return exitCannot, err
-	}
-	if err := c.sawSolution(ctx, e); err != nil {
-		c.note(err.Error())
 	}
 	c.print("the solution of " + e.ID + " is in " + c.short(e.WorkDir()))
 	return exitDone, nil
@@ -239,8 +237,8 @@ func (c *commands) sayKept(kept string) {
 	}
 }
 
-func (c *commands) showSolution(ctx context.Context, e exercise.Exercise, variant string) (int, error) {
-	lines, err := c.solutionLines(ctx, e, variant)
+func (c *commands) showSolution(_ context.Context, e exercise.Exercise, variant string) (int, error) {
+	lines, err := c.solutionLines(e, variant)
 	if err != nil {
 		return exitCannot, err
 	}
@@ -249,7 +247,7 @@ func (c *commands) showSolution(ctx context.Context, e exercise.Exercise, varian
 }
 
 // solutionLines shows one solution, or all.
-func (r *runner) solutionLines(ctx context.Context, e exercise.Exercise, name string) ([]string, error) {
+func (r *runner) solutionLines(e exercise.Exercise, name string) ([]string, error) {
 	first, err := r.solution(e, name)
 	if err != nil {
 		return nil, err
@@ -270,9 +268,6 @@ func (r *runner) solutionLines(ctx context.Context, e exercise.Exercise, name st
 			lines = append(lines, "")
 		}
 		lines = append(lines, text...)
-	}
-	if err := r.sawSolution(ctx, e); err != nil {
-		lines = append(lines, warn.Render(err.Error()))
 	}
 	return lines, nil
 }

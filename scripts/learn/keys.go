@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	tea "charm.land/bubbletea/v2"
@@ -13,7 +12,7 @@ h          the hints so far and one more
 l          the list of all exercises; enter opens the one that is marked
 n, p       the next exercise that is not done; the one before this one
 x          lay the start down again; your files are copied first
-s          the solutions
+s          the solutions; it asks first as long as the exercise is not done
 q, Ctrl-C  quit: the progress is kept
 ↑ ↓ PgUp PgDn Home End scroll, esc goes back to the result
 
@@ -188,11 +187,10 @@ func (s *screen) askReset() {
 	})
 }
 
-// askSolution asks only those who have not solved the exercise and not seen the solution.
+// askSolution asks only those who have not solved the exercise.
 func (s *screen) askSolution() {
 	e := s.current()
-	record := s.done.Exercises[e.ID]
-	if !record.Done.IsZero() || record.Solution {
+	if s.done.done(e.ID) {
 		s.showSolution()
 		return
 	}
@@ -203,13 +201,10 @@ func (s *screen) askSolution() {
 }
 
 func (s *screen) showSolution() {
-	lines, err := s.solutionLines(context.WithoutCancel(s.ctx), s.current(), "")
+	lines, err := s.solutionLines(s.current(), "")
 	if err != nil {
 		s.notice = err.Error()
 		return
 	}
 	s.show(lines)
-	if p, err := s.store.load(); err == nil {
-		s.done = p
-	}
 }

@@ -29,7 +29,8 @@ func (c *commands) list(context.Context) (int, error) {
 	return exitDone, nil
 }
 
-// heading is what stands above an exercise in a list, if it is the first of its stage or of Part 0.
+// heading is what stands above an exercise in a list, if it is the first of Part 0, of the chapters that a stage has in a row, or
+// of the capstones.
 func (r *runner) heading(i int) string {
 	part := func(e exercise.Exercise) string {
 		if e.Part0 {
@@ -40,10 +41,15 @@ func (r *runner) heading(i int) string {
 		}
 		return e.Stage
 	}
-	if i > 0 && part(r.exercises[i]) == part(r.exercises[i-1]) {
+	e := r.exercises[i]
+	text := part(e)
+	if i > 0 && text == part(r.exercises[i-1]) {
 		return ""
 	}
-	return head.Render(part(r.exercises[i]))
+	if text == e.Stage { // there are chapters of others in between
+		text += ", from chapter " + e.Chapter
+	}
+	return head.Render(text)
 }
 
 func (r *runner) row(p *progress, e exercise.Exercise) string {

@@ -32,8 +32,6 @@ type record struct {
 	Checks int `json:"checks,omitempty"`
 	// Hints is how many hints were shown.
 	Hints int `json:"hints,omitempty"`
-	// Solution is set when the solution was shown or adopted.
-	Solution bool `json:"solution,omitempty"`
 }
 
 // undo says that what was done does not pass any more.

@@ -203,10 +203,6 @@ func (r *runner) adopt(e exercise.Exercise, name string) (string, error) {
 	return filesOf(list).lay(e.WorkDir(), r.kept(e))
 }
 
-func (r *runner) sawSolution(ctx context.Context, e exercise.Exercise) error {
-	return r.store.change(ctx, func(p *progress) { p.edit(e.ID, func(record *record) { record.Solution = true }) })
-}
-
 func (r *runner) solution(e exercise.Exercise, name string) (exercise.Solution, error) {
 	solutions, err := e.Solutions()
 	if err != nil {
