@@ -51,6 +51,8 @@ func (t *T) Behaviour(name string, body func(b *B)) bool {
 		defer close(done)
 		defer b.cleanup(cancel)
 		body(b)
+		// What the reader's code does when its context ends is not what the behaviour is about.
+		t.report(Line{Begin: "the end of the context, after: " + name})
 	}()
 	<-done
 	b.mu.Lock()
