@@ -53,10 +53,8 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("the Foo that it is given is not changed", func(b *check.B) {
 		f := newFoo(b, work.Entry)
-		given := f.read()
-		before := given.DeepCopy()
-		f.writeOf(given, deployment(2, 2))
-		if !apiequality.Semantic.DeepEqual(given, before) {
+		f.write(deployment(2, 2))
+		if f.changed {
 			b.Fatalf("the Foo that WriteStatus was given was changed: whatever reads the cache sees a status that was perhaps never written")
 		}
 	})
@@ -111,6 +109,8 @@ type foo struct {
 	wire   *kube.Wire
 	client versioned.Interface
 	foos   typed.FooInterface
+	// changed says whether WriteStatus has changed the Foo that it was given last.
+	changed bool
 }
 
 const name = "a"
@@ -140,6 +140,7 @@ func newFoo(b *check.B, entry Entry) *foo {
 func deployment(updated, available int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2))},
 		Status:     appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: updated, AvailableReplicas: available},
 	}
 }
@@ -152,13 +153,14 @@ func (f *foo) read() *v1alpha1.Foo {
 	return object
 }
 
-func (f *foo) write(d *appsv1.Deployment) { f.writeOf(f.read(), d) }
-
-func (f *foo) writeOf(given *v1alpha1.Foo, d *appsv1.Deployment) {
+func (f *foo) write(d *appsv1.Deployment) {
+	given := f.read()
+	before := given.DeepCopy()
 	f.b.Event("WriteStatus: %d replicas are updated and %d are available", d.Status.UpdatedReplicas, d.Status.AvailableReplicas)
 	if err := f.entry(f.b.Context(), f.client, given, d); err != nil {
 		f.b.Fatalf("WriteStatus returned an error: %v", err)
 	}
+	f.changed = !apiequality.Semantic.DeepEqual(given, before)
 }
 
 func (f *foo) scale(replicas int32) {
@@ -201,6 +203,10 @@ func (f *foo) expect(ready metav1.ConditionStatus, reason string, available int3
 	case condition == nil:
 		f.b.Fatalf("there is no condition Ready")
 	case condition.Status != ready || condition.Reason != reason:
-		f.b.Fatalf("Ready is %s with the reason %s, and should be %s with %s", condition.Status, condition.Reason, ready, reason)
+		seen := ""
+		if f.changed {
+			seen = "; the Foo that WriteStatus was given was changed in place of it"
+		}
+		f.b.Fatalf("Ready is %s with the reason %s, and should be %s with %s%s", condition.Status, condition.Reason, ready, reason, seen)
 	}
 }
