@@ -157,6 +157,7 @@ func (r *Run) List() *corev1.ConfigMapList {
 // Expect waits until as much as this has been reported since the last call, and exactly this, in any order. A report that is not in
 // the list ends the behaviour at once. What is reported beyond is left for the next call: whether it has come by now is chance.
 func (r *Run) Expect(want ...string) {
+	r.b.Event("the check waits up to %s for: %s", patience, strings.Join(want, ", "))
 	r.b.Eventually(patience, func() string {
 		r.mu.Lock()
 		defer r.mu.Unlock()
