@@ -113,9 +113,11 @@ func checkRest(t *check.T, entry Entry) {
 			s := newShop(b, entry)
 			s.closesAt(time.Hour)
 			s.wire.Fail(1, kind)
-			if result, err := s.call(); err == nil && result.RequeueAfter == 0 {
+			switch result, err := s.call(); {
+			case err != nil, s.open() == "true":
+			case result.RequeueAfter == 0:
 				b.Fatalf("a request failed, and the result of Reconcile asks for no other reconciliation")
-			} else if err == nil && result.RequeueAfter > time.Minute {
+			case result.RequeueAfter > time.Minute:
 				b.Fatalf("a request failed, and the result of Reconcile asks for another reconciliation only in %s", result.RequeueAfter)
 			}
 			s.reconcile()
