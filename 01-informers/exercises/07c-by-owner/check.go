@@ -33,6 +33,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.start(work.Entry)
 		s.expectDependents(first, "x", "y")
 		s.expectDependents(second, "z")
+		s.expectIndex(2)
 	})
 	if !ok {
 		return
@@ -112,6 +113,7 @@ type secrets struct {
 	client    typedcorev1.CoreV1Interface
 
 	owners     cache.SharedIndexInformer
+	all        cache.SharedIndexInformer
 	dependents func(owner *corev1.ConfigMap) ([]string, error)
 	orphans    func() ([]string, error)
 }
@@ -156,15 +158,15 @@ func (s *secrets) secret(name string, owners ...*corev1.ConfigMap) {
 func (s *secrets) start(entry Entry) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube.NewWire(s.b).Client(), 0, informers.WithNamespace(s.namespace))
 	s.owners = factory.Core().V1().ConfigMaps().Informer()
-	all := factory.Core().V1().Secrets().Informer()
+	s.all = factory.Core().V1().Secrets().Informer()
 	var err error
-	if s.dependents, s.orphans, err = entry(s.owners, all); err != nil {
+	if s.dependents, s.orphans, err = entry(s.owners, s.all); err != nil {
 		s.b.Fatalf("ByOwner returned an error: %v", err)
 	}
 	factory.StartWithContext(s.b.Context())
 	s.b.Cleanup(factory.Shutdown)
 	s.b.Eventually(patience, func() string {
-		if !s.owners.HasSynced() || !all.HasSynced() {
+		if !s.owners.HasSynced() || !s.all.HasSynced() {
 			return "the informers have not synced"
 		}
 		return ""
@@ -174,6 +176,16 @@ func (s *secrets) start(entry Entry) {
 func (s *secrets) expectDependents(owner *corev1.ConfigMap, want ...string) {
 	got, err := s.dependents(owner)
 	s.compare("the dependents of "+owner.Name, got, err, want)
+}
+
+// expectIndex fails if no index has so many values. That of the namespace, which each informer of the factory has, has one.
+func (s *secrets) expectIndex(owners int) {
+	for name := range s.all.GetIndexer().GetIndexers() {
+		if len(s.all.GetIndexer().ListIndexFuncValues(name)) >= owners {
+			return
+		}
+	}
+	s.b.Fatalf("%d owners have dependents, and no index of the informer for Secrets has a value for each of them", owners)
 }
 
 func (s *secrets) expectOrphans(want ...string) {
