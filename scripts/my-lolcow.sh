@@ -117,7 +117,11 @@ dir=$(absolute "${1:-${MY_LOLCOW:-$root/../my-lolcow}}")
 case $command in
   new) new "$dir" ;;
   generate) generate "$dir" ;;
-  check | adopt) exec go -C 02-lolcow/exercises run ./weekend "$command" "$step" "$dir" ;;
+  check)
+    export MY_LOLCOW="$dir"
+    exec scripts/learn.sh run "$step"
+    ;;
+  adopt) exec go -C 02-lolcow/exercises run ./weekend "$step" "$dir" ;;
   install) exec go -C shared run ./cmd/harness install --stage "$dir" ;;
   run)
     # Where containers run, the pods need the image that the project names. Elsewhere this does nothing.
