@@ -131,6 +131,9 @@ func read(b *check.B, file string) rbacv1.ClusterRole {
 	if err := yaml.Unmarshal(content, &role); err != nil || role.Kind != "ClusterRole" {
 		b.Fatalf("%s is no ClusterRole: %v", filepath.Base(file), err)
 	}
+	if all := objects(b, file); len(all) > 1 {
+		b.Fatalf("%s has a %s, too: the operator needs one ClusterRole, and no marker with namespace=", filepath.Base(file), all[1].GetKind())
+	}
 	return role
 }
 

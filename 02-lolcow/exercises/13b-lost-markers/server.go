@@ -51,7 +51,8 @@ func manifests(b *check.B, dir string) rbacv1.ClusterRole {
 		b.Fatalf("make manifests fails: %v\n%s", err, bytes.TrimSpace(text))
 	}
 	if _, err := os.Stat(filepath.Join(output, "role.yaml")); err != nil {
-		b.Fatalf("make manifests writes no role.yaml: no package that the Makefile names has a marker; in work/, the pattern ./... names none")
+		b.Fatalf("make manifests writes no role.yaml into $(OUTPUT): either the Makefile names another folder, or no package that it names has " +
+			"a marker; in work/, the pattern ./... names none")
 	}
 	return read(b, filepath.Join(output, "role.yaml"))
 }
