@@ -150,7 +150,8 @@ func rest(of *appsv1.Deployment) *appsv1.Deployment {
 		}
 		slices.SortFunc(containers[i].Env, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 		for j := range containers[i].Env {
-			if strings.HasPrefix(containers[i].Env[j].Name, related) {
+			same := func(one corev1.EnvVar) bool { return one.Name == containers[i].Env[j].Name }
+			if slices.ContainsFunc(variables, same) {
 				containers[i].Env[j].Value = ""
 			}
 		}
@@ -165,7 +166,7 @@ var later = []struct{ file, before, after string }{
 	{"manager/manager.yaml", "256Mi", "512Mi"},
 	{
 		"manager/manager.yaml", "        - name: RELATED_IMAGE_OPERATOR\n",
-		"        - name: LOG_LEVEL\n          value: debug\n        - name: RELATED_IMAGE_OPERATOR\n",
+		"        - name: RELATED_IMAGE_PROXY\n          value: proxy:latest\n        - name: RELATED_IMAGE_OPERATOR\n",
 	},
 	{
 		"manager/manager.yaml", "      - name: manager\n",
