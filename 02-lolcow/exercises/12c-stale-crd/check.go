@@ -63,7 +63,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s := newScene(b, work)
 		s.install(s.crd)
 		_ = s.call() // the error is another behaviour's
-		s.expectEmpty()
+		s.expectEmpty("the current CRD")
+		s.install(withoutPort(s.crd, "spec"))
+		_ = s.call()
+		s.expectEmpty("a CRD of before the port")
 	})
 }
 

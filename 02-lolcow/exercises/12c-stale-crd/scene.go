@@ -144,7 +144,7 @@ func (s *scene) keepsPort() bool {
 }
 
 // expectEmpty asserts that there is no Lolcow.
-func (s *scene) expectEmpty() {
+func (s *scene) expectEmpty(crd string) {
 	content, err := s.rest.Get().AbsPath(group, "lolcows").Do(s.b.Context()).Raw()
 	var list metav1.PartialObjectMetadataList
 	if err == nil {
@@ -154,7 +154,7 @@ func (s *scene) expectEmpty() {
 		s.b.Fatalf("listing Lolcows: %v", err)
 	}
 	if len(list.Items) > 0 {
-		s.b.Fatalf("CheckSchema has left %d Lolcow in the cluster", len(list.Items))
+		s.b.Fatalf("with %s, CheckSchema has left %d Lolcow in the cluster", crd, len(list.Items))
 	}
 }
 
