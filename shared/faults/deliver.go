@@ -20,9 +20,6 @@ import (
 // has its dependents created again for ever: that is no bug.
 const longestStale = 20
 
-// untilIdle is a step that does not come: what waits for it is delivered when nothing else is left to do.
-const untilIdle = math.MaxInt
-
 // feeding is what one informer of one process has been given of the history of its kind.
 type feeding struct {
 	*feed.Informer
@@ -132,7 +129,7 @@ func (f *feeding) name() {
 				f.repeat = true
 			case "coalesce":
 				f.merging = &event
-				f.held = untilIdle
+				f.held = tr.steps + longestStale
 			}
 		}
 		if m := f.merging; m != nil && m.order != event.order && m.object.GetName() == event.object.GetName() {
