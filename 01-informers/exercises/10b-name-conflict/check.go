@@ -93,7 +93,7 @@ func checkBetween(t *check.T, entry Entry) {
 		c := start(b, entry)
 		c.reconcile()
 		c.rename()
-		c.before(deletes, func() { c.replace("one") })
+		c.before(kube.Deletes, func() { c.replace("one") })
 		c.try()
 		c.expectOther("one")
 	})
@@ -125,7 +125,7 @@ func checkRename(t *check.T, entry Entry) {
 		c.expectOwn("one")
 		c.rename()
 		early := false
-		c.before(deletes, func() { early = c.get("two") == nil })
+		c.before(kube.Deletes, func() { early = c.get("two") == nil })
 		c.reconcile()
 		c.expectOwn("two")
 		switch {

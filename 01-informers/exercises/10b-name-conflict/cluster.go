@@ -73,8 +73,6 @@ func (c *cluster) before(kind func(kube.Request) bool, happens func()) {
 	})
 }
 
-func deletes(r kube.Request) bool { return r.Verb == "delete" || r.Verb == "deletecollection" }
-
 // earlierFoo is the owner reference of a Foo of the same name that was there before.
 func earlierFoo() metav1.OwnerReference {
 	earlier := &metav1.ObjectMeta{Name: fooName, UID: "11111111-2222-3333-4444-555555555555"}

@@ -107,7 +107,7 @@ func faults(t *check.T, entry Entry) {
 		c := started(b, entry)
 		c.stop()
 		before := c.writesIn("a", "b")
-		c.wire.Fail(3, func(r kube.Request) bool { return !kube.Writes(r) })
+		c.wire.Fail(3, kube.Reads)
 		c.run()
 		c.targets("later")
 		c.expect("one", "a", "b", "later")

@@ -108,7 +108,7 @@ func checkRest(t *check.T, entry Entry) {
 		s.expect("false")
 	})
 	t.Behaviour("a request that fails is repeated", func(b *check.B) {
-		reads := func(request kube.Request) bool { return request.Resource == "configmaps" && !kube.Writes(request) }
+		reads := func(request kube.Request) bool { return request.Resource == "configmaps" && kube.Reads(request) }
 		for _, kind := range []func(kube.Request) bool{reads, kube.Writes} {
 			s := newShop(b, entry)
 			s.closesAt(time.Hour)

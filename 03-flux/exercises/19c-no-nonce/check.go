@@ -67,8 +67,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		l.expect(unknown)
 	})
 	t.Behaviour("if nothing could be written before the letter is sent, it is sent later", func(b *check.B) {
-		reads := func(request kube.Request) bool { return !kube.Writes(request) }
-		for _, kind := range []func(kube.Request) bool{reads, kube.Writes} {
+		for _, kind := range []func(kube.Request) bool{kube.Reads, kube.Writes} {
 			l := newLetter(b, work.Entry)
 			l.wire.Fail(1, kind)
 			l.settle()

@@ -201,7 +201,7 @@ func (s *scene) replace(number int) {
 func (s *scene) replaceBeforeDelete() {
 	var once sync.Once
 	s.wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
-		if request.Verb == "delete" || request.Verb == "deletecollection" {
+		if kube.Deletes(request) {
 			once.Do(func() {
 				s.b.Event("  before it reaches the API server:")
 				// The first one, if the request is about all of them.

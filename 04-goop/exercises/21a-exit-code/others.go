@@ -12,7 +12,7 @@ import (
 // cancelAtDelete ends the context of Run when it sends the request to delete.
 func (r *run) cancelAtDelete() {
 	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
-		if request.Verb == "delete" || request.Verb == "deletecollection" {
+		if kube.Deletes(request) {
 			r.cancel(context.Canceled)
 		}
 		return nil, nil
@@ -69,7 +69,7 @@ func (r *run) replace() {
 func (r *run) replaceBeforeDelete() {
 	var once sync.Once
 	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
-		if request.Verb == "delete" || request.Verb == "deletecollection" {
+		if kube.Deletes(request) {
 			once.Do(r.replace)
 		}
 		return nil, nil
@@ -82,7 +82,7 @@ func (r *run) holdDeletions() (release func()) {
 	release = sync.OnceFunc(func() { close(released) })
 	r.b.Cleanup(release)
 	r.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
-		if request.Verb == "delete" || request.Verb == "deletecollection" {
+		if kube.Deletes(request) {
 			<-released
 		}
 		return nil, nil

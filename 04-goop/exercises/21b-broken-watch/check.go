@@ -24,9 +24,9 @@ const (
 	// cuts is how often a watch is cut, and updates how often the status changes while one lasts.
 	cuts    = 4
 	updates = 5
-	// The API server is away for so many requests, one after the other, and for awhile at least.
+	// The API server is away for so many requests, one after the other, and for a time at least.
 	failures = 3
-	awhile   = time.Second
+	away     = time.Second
 )
 
 // Check waits for Goops, and cuts the watches.

@@ -158,7 +158,7 @@ func (s *scene) watches() {
 func (s *scene) away(kind func(kube.Request) bool) {
 	failed, since := 0, time.Time{}
 	s.wire.Fail(math.MaxInt, func(request kube.Request) bool {
-		if !kind(request) || (failed >= failures && time.Since(since) > awhile) {
+		if !kind(request) || (failed >= failures && time.Since(since) > away) {
 			return false
 		}
 		if failed == 0 {

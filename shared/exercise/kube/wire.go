@@ -100,8 +100,14 @@ func Lists(r Request) bool { return r.Verb == "list" || r.Query.Get("sendInitial
 // Watches are watches, and streaming lists.
 func Watches(r Request) bool { return r.Verb == "watch" }
 
+// Reads are requests that change nothing, watches among them.
+func Reads(r Request) bool { return slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
+
 // Writes are requests that change something.
-func Writes(r Request) bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
+func Writes(r Request) bool { return !Reads(r) }
+
+// Deletes are deletions of one object, or of several.
+func Deletes(r Request) bool { return r.Verb == "delete" || r.Verb == "deletecollection" }
 
 // Fail lets the next n requests of a kind fail, as if the server were away.
 func (w *Wire) Fail(n int, kind func(Request) bool) {
