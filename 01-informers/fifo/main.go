@@ -128,7 +128,7 @@ func (s steps) locking(context.Context) error {
 }
 
 func (s steps) relist(ctx context.Context) error {
-	s.Printf("\n6. The same relist in an informer: the notifications of its handler. The server is simulated.\n")
+	s.Printf("\n6. A relist in an informer: the notifications of its handler. The server is simulated.\n")
 	lines, err := relist(ctx)
 	if err != nil {
 		return fmt.Errorf("running the informer: %w", err)

@@ -34,7 +34,7 @@ import (
 
 // reconcile compares the Deployment of one Foo with its spec and corrects what differs. It does the same whatever triggered
 // it. It may be called at any time and any number of times, by one worker at a time for one key. After an error, the worker
-// adds the key again with a back-off. Without one, it adds the key again after requeueAfter, unless that is 0.
+// adds the key again with a back-off. Otherwise it adds the key again after requeueAfter, unless that is 0.
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (requeueAfter time.Duration, err error) {
 	// 1. Fetch. The garbage collector deletes what a deleted Foo owns. The check of the caches comes before the read: in the
 	// other order, the caches could catch up between the two, and a stale read would pass the check.
@@ -57,8 +57,8 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (reque
 	// All readers of a cache share its objects.
 	f := cached.DeepCopy()
 
-	// 2. Act, if the back-off after a rejection has ended. Errors are reported in the status too, except a stale one: it means
-	// that the cache is out of date, so the status would be too.
+	// 2. Act, if the back-off after a rejection has ended. Errors are also reported in the status, except stale ones: a status
+	// that is computed from an old cache would be wrong.
 	acting, stop := foo.UntilReport(ctx)
 	defer stop()
 	observed, requeueAfter, err := c.tryDeployment(acting, f)

@@ -153,13 +153,17 @@ func pure(t *check.T, entry Entry) {
 			return ""
 		})
 	})
-	t.Behaviour("the arguments are not changed", func(b *check.B) {
+	t.Behaviour("the arguments are not changed, and may be nil", func(b *check.B) {
 		for n := range cases {
 			c, before := generate(n), generate(n)
 			entry(c.nodes, c.placed, c.done, c.want)
 			if !slices.Equal(c.nodes, before.nodes) || !maps.Equal(c.placed, before.placed) || !maps.Equal(c.done, before.done) {
 				b.Fatalf("%v\nbecame\n%v", before, c)
 			}
+		}
+		b.Event("nothing was placed yet, and no worker has finished: both maps are nil")
+		if result := entry([]string{"a"}, nil, nil, 1); result[0] != "a" {
+			b.Fatalf("the one worker is on %q, and the node is a", result[0])
 		}
 	})
 }

@@ -205,7 +205,7 @@ func (r *GoopReconciler) deleteAll(ctx context.Context, observed *observation) e
 }
 
 // ensureDependents takes one step after another until one has changed something, because each step depends on the steps
-// before it. After an error in step 1 or 2 no work begins, but work may still end: the error is returned after step 4.
+// before it. After an error in step 1 or 2, step 4 starts no work, but may end some. Then the error is returned.
 func (r *GoopReconciler) ensureDependents(ctx context.Context, observed *observation) (bool, error) {
 	// 1. A Goop with a cleanupCmd gets its finalizer before there is anything else.
 	changed, finalizerErr := r.ensureFinalizer(ctx, observed)
