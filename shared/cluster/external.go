@@ -29,7 +29,7 @@ func target(kubeconfig, allowed, own string) (Cluster, error) {
 	if kubeconfig == "" && allowed == "" {
 		return nil, nil
 	}
-	// As kubectl reads it: a list of files, of which the first that says something wins.
+	// As in kubectl, this is a list of files. The first one that sets a value wins.
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	files := userFiles(kubeconfig)
 	if kubeconfig != "" {
@@ -57,7 +57,7 @@ func checkOwnContext(kubeconfig string, files []string, config *api.Config, own 
 		if isOwn(current.LocationOfOrigin) && (cluster == nil || isOwn(cluster.LocationOfOrigin)) {
 			return nil
 		}
-		return fmt.Errorf("KUBECONFIG=%s leads to context %q, which the harness did not make: unset KUBECONFIG, or say ALLOW_CONTEXT=%s if you mean it",
+		return fmt.Errorf("KUBECONFIG=%s leads to context %q, which the harness did not make: unset KUBECONFIG, or set ALLOW_CONTEXT=%s if you mean it",
 			kubeconfig, config.CurrentContext, config.CurrentContext)
 	}
 	// No cluster is up yet, or none is left.

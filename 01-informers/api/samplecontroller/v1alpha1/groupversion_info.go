@@ -13,7 +13,7 @@ var (
 	// SchemeBuilder collects the functions that add these kinds to a scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-	// AddToScheme adds these kinds to a scheme, and so to clients and caches with it.
+	// AddToScheme adds these kinds to a scheme, and so to the clients and caches that use it.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
