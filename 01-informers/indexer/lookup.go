@@ -37,7 +37,7 @@ func scan(store cache.Store, node string) (found []*corev1.Pod, examined int) {
 	return found, examined
 }
 
-// lookUp returns them with an index. It examines only the Pods that it returns.
+// lookUp returns the Pods on a node, with an index. It examines only the Pods that it returns.
 func lookUp(indexer cache.Indexer, node string) ([]*corev1.Pod, error) {
 	objects, err := indexer.ByIndex(byNode, node)
 	if err != nil {

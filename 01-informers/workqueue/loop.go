@@ -46,7 +46,7 @@ func (l *loop) next(ctx context.Context) bool {
 	}
 	// 2. Done, even after a panic: without it the key is never processed again.
 	defer l.queue.Done(key)
-	// 3. After the end, waiting keys are skipped: the first list of the next process adds all keys again.
+	// 3. After ctx has ended, waiting keys are skipped: the first list of the next process adds all keys again.
 	if ctx.Err() != nil {
 		return true
 	}
