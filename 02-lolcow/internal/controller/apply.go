@@ -75,7 +75,7 @@ func applyDependent[O client.Object, C configuration[C]](
 		return none, nameConflict(dependent)
 	}
 
-	// If extract fails, it applies as well: another writer may have added two elements with the same key to a list.
+	// If extract fails, apply anyway: another writer may have added two elements with the same key to a list.
 	owned, err := extract(live, fieldOwner)
 	if err == nil && apiequality.Semantic.DeepEqual(owned, desired) {
 		return live, nil
@@ -85,8 +85,8 @@ func applyDependent[O client.Object, C configuration[C]](
 			return live, classify("changing "+dependent, err)
 		}
 	}
-	// Forced, because these fields are this controller's own. With the resourceVersion, the API server rejects an apply to an
-	// object that has changed since it was read: owner may no longer own it. With the uid, it does not create again what was deleted.
+	// Forced, because these fields are this controller's own. With the resourceVersion, the API server rejects the apply if the
+	// object has changed since it was read. With the uid, it rejects it if the object was deleted, instead of creating it again.
 	desired = desired.WithUID(live.GetUID()).WithResourceVersion(live.GetResourceVersion())
 	stored, err := apply(ctx, c, desired, client.FieldOwner(fieldOwner), client.ForceOwnership)
 	if err != nil {

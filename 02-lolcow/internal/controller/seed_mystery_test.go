@@ -63,7 +63,7 @@ func (r *seedReconciler) reconcile(ctx context.Context, req ctrl.Request) error 
 	deploymentName, serviceName := r.names(&lolcow)
 
 	var deployment appsv1.Deployment
-	err := r.Get(ctx, req.NamespacedName, &deployment) // the Lolcow's name, whatever the dependent's is
+	err := r.Get(ctx, req.NamespacedName, &deployment)
 	switch {
 	case apierrors.IsNotFound(err):
 		if err := r.createDependent(ctx, &lolcow, seedDeployment(&lolcow, deploymentName)); err != nil {
