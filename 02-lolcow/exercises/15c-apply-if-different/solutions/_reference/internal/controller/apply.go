@@ -54,7 +54,7 @@ func ensure[O client.Object, C configuration[C]](
 	older := func() { live.SetGeneration(live.GetGeneration() + 1) }
 	err := c.Get(ctx, client.ObjectKeyFromObject(lolcow), live)
 	if apierrors.IsNotFound(err) {
-		// Without force: if another client has created an object of that name meanwhile, the apply fails with a Conflict.
+		// Without force: if another client has set one of these fields to another value meanwhile, the apply fails with a Conflict.
 		older()
 		return c.Apply(ctx, desired, client.FieldOwner(fieldOwner))
 	}
