@@ -123,9 +123,8 @@ func (a *application) UnmarshalJSON(body []byte) error {
 }
 
 // createByApply applies a dependent that the cache does not contain, and returns what was created: nil, without an error, if
-// the namespace is being deleted. It does not adopt an object of this name that was created in the meantime. If fields of that
-// object are in conflict with the desired ones, it returns a name conflict, otherwise a Conflict: the next reconciliation sees
-// who owns it. Both are retried: if that object is deleted before it reaches the cache, no event reports its deletion.
+// the namespace is being deleted. It does not adopt an object of this name that was created in the meantime: then it returns
+// a name conflict or a Conflict, and both are retried.
 func createByApply[C configuration[C]](ctx context.Context, c client.Client, fieldOwner, dependent string, desired C) (map[string]any, error) {
 	stored, err := apply(ctx, c, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
 	switch {
