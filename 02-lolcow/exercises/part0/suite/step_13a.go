@@ -107,7 +107,7 @@ func (e *env) expectAllowed() {
 	}
 }
 
-// elsewhere says that a permission is there in another group, or that it is there and not enough.
+// elsewhere says that a permission is there in another group, that it is there and not enough, or how it gets there.
 func elsewhere(p permission, all []permission) string {
 	for _, one := range all {
 		switch {
@@ -120,7 +120,7 @@ func elsewhere(p permission, all []permission) string {
 			return fmt.Sprintf("; what it allows is to %s, which is another group", one)
 		}
 	}
-	return ""
+	return ". If a marker asks for it: scripts/my-lolcow.sh generate"
 }
 
 // rules are those of the ClusterRole that controller-gen has written.
