@@ -47,12 +47,15 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		l.deploy()
 		l.expect("1 says loudly Moo")
 	})
-	t.Behaviour("if nothing has changed, the Deployment is the same, and so is the Pod", func(b *check.B) {
+	t.Behaviour("if nothing has changed, the Deployment is the same, and so is the Pod; one that was deleted comes back", func(b *check.B) {
 		l := newLoop(b, work.Dir)
 		l.deploy()
 		before := l.expect("1 says Moo")
 		l.deploy()
 		l.same(before, l.expect("1 says Moo"))
+		l.remove()
+		l.deploy()
+		l.expect("1 says Moo")
 	})
 	t.Behaviour("the files are the same after a call as before it", func(b *check.B) {
 		l := newLoop(b, work.Dir)

@@ -56,12 +56,28 @@ func (l *loop) same(before, after running) {
 	}
 }
 
+// remove deletes the Deployment and its Pod, and waits until they are gone.
+func (l *loop) remove() {
+	l.b.Event("a user deletes the Deployment")
+	// The Deployment goes last.
+	l.must("deleting the Deployment", l.client.AppsV1().Deployments(l.namespace).DeleteCollection(l.b.Context(),
+		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}, metav1.ListOptions{}))
+	l.b.Eventually(patience, func() string {
+		list, err := l.client.AppsV1().Deployments(l.namespace).List(l.b.Context(), metav1.ListOptions{})
+		l.must("listing Deployments", err)
+		if len(list.Items) > 0 {
+			return "the Deployment is not deleted"
+		}
+		return ""
+	})
+}
+
 // rolledOut returns the Deployment, once its controller has done all that it was asked for.
 func (l *loop) rolledOut() (*appsv1.Deployment, string) {
 	list, err := l.client.AppsV1().Deployments(l.namespace).List(l.b.Context(), metav1.ListOptions{})
 	l.must("listing Deployments", err)
 	if len(list.Items) != 1 {
-		l.b.Fatalf("there are %d Deployments", len(list.Items))
+		l.b.Fatalf("after deploy.sh there are %d Deployments, and there should be 1", len(list.Items))
 	}
 	d := &list.Items[0]
 	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != 1 || d.Status.Replicas != 1 || d.Status.AvailableReplicas != 1 {
