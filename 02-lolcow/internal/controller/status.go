@@ -46,7 +46,7 @@ func desiredStatus(lolcow *v1alpha1.Lolcow, observed observation) v1alpha1.Lolco
 	return status
 }
 
-// readyCondition decides the condition Ready. If several cases are true, the first one wins: it is the cause of those below it.
+// readyCondition decides the condition Ready. If several cases are true, the first one wins: it explains those below it, or makes them irrelevant.
 func readyCondition(observed observation) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	notStarted := startFailureOf(podsOfTemplate(observed.deployment, observed.pods), observed.now)
