@@ -163,7 +163,7 @@ func (r *LolcowReconciler) portChanged(ctx context.Context, e event.UpdateEvent,
 // some milliseconds. So the retries of these Lolcows begin again, with short intervals.
 func (r *LolcowReconciler) enqueueWaitingFor(ctx context.Context, port int32, q queue) {
 	var lolcows v1alpha1.LolcowList
-	// By default a List waits until the cache contains what this client has written. That is not needed here, and an event
+	// With read-your-writes, a List waits until the cache contains what this client has written. That is not needed here, and an event
 	// handler that waits would delay all later events.
 	err := r.List(ctx, &lolcows, client.MatchingFields{portIndex: strconv.Itoa(int(port))}, client.DisableReadYourWritesConsistency)
 	if err != nil {
