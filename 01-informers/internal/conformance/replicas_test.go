@@ -184,6 +184,7 @@ func TestReplicaThatIsNotTheLeader(t *testing.T) {
 		f := e.create("web", "web-server")
 		e.Consistently(func() []inprocess.Write { return e.account.Writes(e.t, "") }).WithTimeout(2 * time.Second).Should(BeEmpty())
 		standby.Stop(e.t)
+		e.Expect(e.holder()).To(Equal("another"), "it does not release the lease of another replica")
 		e.refresh(f)
 		e.Expect(f.Status).To(Equal(v1alpha1.FooStatus{}))
 	})

@@ -82,37 +82,10 @@ func (l *runningLoop) expectEnded() {
 	l.Expect(l.ended).To(BeNumerically(">=", 0), "run has returned")
 }
 
-func (l *runningLoop) expectRunning() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.Expect(l.ended).To(BeNumerically("<", 0), "run has not returned")
-}
-
-// slow takes a second, also if its context ends.
-func slow(context.Context, cache.ObjectName, int) (time.Duration, error) {
-	pause(time.Second)
-	return 0, nil
-}
-
 // stuck returns when its context ends.
 func stuck(ctx context.Context, _ cache.ObjectName, _ int) (time.Duration, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
-}
-
-func TestOneKeyIsNotReconciledTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 4, slow)
-		l.add("one")
-		l.add("one", "one", "two")
-		l.Expect(l.done()).To(Equal([]string{"one", "two"}), "two has a worker, the second one waits in the queue")
-		pause(time.Second)
-		synctest.Wait()
-		l.Expect(l.done()).To(Equal([]string{"one", "two", "one"}), "events during a reconciliation trigger one more")
-		pause(time.Second)
-		l.end()
-	})
 }
 
 func TestFailedReconciliationIsTriedAgainWithBackOff(t *testing.T) {
@@ -133,25 +106,6 @@ func TestFailedReconciliationIsTriedAgainWithBackOff(t *testing.T) {
 		first := foo.FirstRetry
 		l.Expect(times).To(Equal([]time.Duration{0, first, 3 * first, 7 * first, 15 * first}))
 		l.Expect(l.queue.NumRequeues(cache.NewObjectName("space", "one"))).To(BeZero(), "after success the failures are forgotten")
-		l.end()
-	})
-}
-
-func TestKeyIsRequeuedAfterTheTimeReturned(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 1, func(_ context.Context, _ cache.ObjectName, before int) (time.Duration, error) {
-			if before == 0 {
-				return 10 * time.Second, nil
-			}
-			return 0, nil
-		})
-		l.add("one")
-		pause(10*time.Second - 1)
-		synctest.Wait()
-		l.Expect(l.done()).To(HaveLen(1))
-		pause(time.Hour)
-		l.Expect(l.done()).To(HaveLen(2))
 		l.end()
 	})
 }
@@ -192,37 +146,6 @@ func TestReconciliationIsBounded(t *testing.T) {
 	})
 }
 
-func TestDrainWaitsForReconciliationsUnderWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 2, slow)
-		l.add("one", "two", "three", "four")
-		l.stop()
-		l.add("five")
-		l.expectRunning()
-		pause(time.Second)
-		synctest.Wait()
-		l.expectEnded()
-		l.Expect(l.ended).To(Equal(time.Second))
-		l.Expect(l.done()).To(ConsistOf("one", "two"))
-	})
-}
-
-func TestDrainIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 2, stuck)
-		l.add("one")
-		l.stop()
-		pause(drainTimeout - 1)
-		l.expectRunning()
-		pause(1)
-		synctest.Wait()
-		l.expectEnded()
-		l.Expect(l.done()).To(HaveLen(1), "a canceled reconciliation is not tried again")
-	})
-}
-
 func TestLostLeaseCancelsReconciliations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -233,19 +156,5 @@ func TestLostLeaseCancelsReconciliations(t *testing.T) {
 		l.expectEnded()
 		l.Expect(l.ended).To(BeZero(), "at once")
 		l.Expect(l.done()).To(Equal([]string{"one"}))
-	})
-}
-
-func TestNoReconciliationBeginsAfterTheEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := &runningLoop{WithT: NewWithT(t), queue: newQueue()}
-		l.queue.Add(cache.NewObjectName("space", "one"))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		(&loop{queue: l.queue, reconcile: func(context.Context, cache.ObjectName) (time.Duration, error) {
-			t.Error("a reconciliation began")
-			return 0, nil
-		}}).run(ctx, t.Context(), 3)
 	})
 }
