@@ -23,7 +23,6 @@ type watching struct {
 	*WithT
 	*controller
 	clients *clients
-	cancel  context.CancelFunc
 }
 
 func watch(t *testing.T, q queue, deployments []*appsv1.Deployment, foos ...*v1alpha1.Foo) *watching {
@@ -45,11 +44,10 @@ func watch(t *testing.T, q queue, deployments []*appsv1.Deployment, foos ...*v1a
 	w.controller = &controller{queue: q, clock: &testclock.FakePassiveClock{}}
 	factories := newFactories(t.Context(), w.clients)
 	w.Expect(w.controller.watch(factories, klog.Logger{})).To(Succeed())
-	var ctx context.Context
-	ctx, w.cancel = context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	factories.start(ctx)
 	t.Cleanup(func() {
-		w.cancel()
+		cancel()
 		factories.shutdown()
 	})
 	return w

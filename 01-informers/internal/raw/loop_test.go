@@ -23,36 +23,40 @@ type runningLoop struct {
 	// stop ends ctx, lose ends leading.
 	stop, lose context.CancelFunc
 
+	// ended is closed when run has returned.
+	ended chan struct{}
+
 	mu         sync.Mutex
 	reconciled []string
-	// ended is when run returned, since begun; -1 before.
-	ended time.Duration
 }
 
-// start runs a loop. reconcile gets the number of earlier reconciliations of the key.
-func start(t *testing.T, workers int, reconcile func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error)) *runningLoop {
+// start runs a loop with one worker until the end of the test. reconcile gets the number of earlier reconciliations of the key.
+func start(t *testing.T, reconcile func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error)) *runningLoop {
 	t.Helper()
-	l := &runningLoop{WithT: NewWithT(t), queue: newQueue(), begun: time.Now(), ended: -1}
+	l := &runningLoop{WithT: NewWithT(t), queue: newQueue(), begun: time.Now(), ended: make(chan struct{})}
 	var ctx, leading context.Context
 	ctx, l.stop = context.WithCancel(t.Context())
 	leading, l.lose = context.WithCancel(t.Context())
-	t.Cleanup(l.stop)
-	t.Cleanup(l.lose)
-	counts := map[cache.ObjectName]int{}
 	work := &loop{queue: l.queue, reconcile: func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
+		before := 0
+		for _, name := range l.done() {
+			if name == key.Name {
+				before++
+			}
+		}
 		l.mu.Lock()
-		before := counts[key]
-		counts[key]++
 		l.reconciled = append(l.reconciled, key.Name)
 		l.mu.Unlock()
 		return reconcile(ctx, key, before)
 	}}
 	go func() {
-		work.run(ctx, leading, workers)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.ended = time.Since(l.begun)
+		work.run(ctx, leading, 1)
+		close(l.ended)
 	}()
+	t.Cleanup(func() {
+		l.stop()
+		<-l.ended
+	})
 	return l
 }
 
@@ -63,23 +67,10 @@ func (l *runningLoop) add(names ...string) {
 	synctest.Wait()
 }
 
-// end stops the loop and waits for it.
-func (l *runningLoop) end() {
-	l.stop()
-	synctest.Wait()
-	l.expectEnded()
-}
-
 func (l *runningLoop) done() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.reconciled)
-}
-
-func (l *runningLoop) expectEnded() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.Expect(l.ended).To(BeNumerically(">=", 0), "run has returned")
 }
 
 // stuck returns when its context ends.
@@ -93,7 +84,7 @@ func TestFailedReconciliationIsTriedAgainWithBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var times []time.Duration
 		var l *runningLoop
-		l = start(t, 1, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+		l = start(t, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
 			times = append(times, time.Since(l.begun))
 			if before < 4 {
 				return 0, errors.New("no connection")
@@ -106,14 +97,13 @@ func TestFailedReconciliationIsTriedAgainWithBackOff(t *testing.T) {
 		first := foo.FirstRetry
 		l.Expect(times).To(Equal([]time.Duration{0, first, 3 * first, 7 * first, 15 * first}))
 		l.Expect(l.queue.NumRequeues(cache.NewObjectName("space", "one"))).To(BeZero(), "after success the failures are forgotten")
-		l.end()
 	})
 }
 
 func TestPanicDoesNotStopTheWorker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 1, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+		l := start(t, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
 			if key.Name == "bad" && before == 0 {
 				panic("a nil pointer, say")
 			}
@@ -123,14 +113,13 @@ func TestPanicDoesNotStopTheWorker(t *testing.T) {
 		pause(time.Second)
 		synctest.Wait()
 		l.Expect(l.done()).To(Equal([]string{"bad", "good", "bad"}))
-		l.end()
 	})
 }
 
 func TestReconciliationIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 1, func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+		l := start(t, func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error) {
 			if before == 0 && key.Name == "hanging" {
 				return stuck(ctx, key, before)
 			}
@@ -142,19 +131,17 @@ func TestReconciliationIsBounded(t *testing.T) {
 		pause(time.Second)
 		synctest.Wait()
 		l.Expect(l.done()).To(Equal([]string{"hanging", "waiting", "hanging"}))
-		l.end()
 	})
 }
 
 func TestLostLeaseCancelsReconciliations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 1, stuck)
+		l := start(t, stuck)
 		l.add("one", "two")
 		l.lose()
 		synctest.Wait()
-		l.expectEnded()
-		l.Expect(l.ended).To(BeZero(), "at once")
+		l.Expect(l.ended).To(BeClosed(), "at once")
 		l.Expect(l.done()).To(Equal([]string{"one"}))
 	})
 }
