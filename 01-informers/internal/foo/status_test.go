@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
@@ -109,28 +108,6 @@ func TestStatus(t *testing.T) {
 	g.Expect(ReadyOf(f.Status).Reason).To(Equal(v1alpha1.ReasonRollingOut), "the old status is not changed")
 
 	g.Expect(Status(f, Observation{}, later).AvailableReplicas).To(BeZero())
-}
-
-func TestStalledIsSetAndRemoved(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	f := aFoo()
-	rejected := &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "no"}
-	f.Status = Status(f, Observation{Failure: rejected}, start)
-	g.Expect(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
-	isReported := func() bool { return reportedFailure(f) != nil }
-	g.Expect(isReported()).To(BeFalse())
-
-	f.Status = Status(f, Observation{Failure: rejected, Exhausted: true}, start)
-	stalled := apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)
-	g.Expect(stalled.Reason).To(Equal(v1alpha1.ReasonRetriesExhausted))
-	g.Expect(stalled.ObservedGeneration).To(Equal(int64(2)))
-	g.Expect(reportedFailure(f)).To(Equal(rejected))
-
-	f.Generation = 3
-	g.Expect(isReported()).To(BeFalse(), "another spec")
-	f.Status = Status(f, Observation{}, later)
-	g.Expect(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
 }
 
 // A request that keeps failing is one write of the status, whatever addresses and times are in the errors.
