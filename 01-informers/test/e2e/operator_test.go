@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
@@ -34,28 +33,6 @@ var _ = Describe("The operator, in a cluster,", func() {
 		fmt.Printf("==> %s: %d writes from creation to Ready\n", *implementation, len(settled))
 
 		Expect(env.Operator.Restart(ctx)).To(Succeed())
-		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
-			Should(HaveLen(len(settled)))
-	})
-
-	It("writes nothing on a restart for Foos that are not Ready", Serial, func(ctx SpecContext) {
-		namespace := env.Namespace(ctx)
-		holder := create(ctx, namespace, "holder", 0)
-		expectNotReady(ctx, holder, v1alpha1.ReasonScaledToZero)
-		second := newFoo(namespace, "second", 0)
-		second.Spec.DeploymentName = "holder"
-		Expect(env.Client.Create(ctx, second)).To(Succeed())
-		expectNotReady(ctx, second, v1alpha1.ReasonNameConflict)
-		forbidDeployments(ctx, namespace)
-		rejected := create(ctx, namespace, "rejected", 1)
-		expect.Condition(ctx, env.Client, rejected, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRetriesExhausted)
-		// One Event of each, and one more of the Foo that is Stalled.
-		Eventually(ctx, eventsWritten).WithArguments(namespace).WithTimeout(expect.Soon).Should(Equal(4))
-		settled := env.WritesIn(ctx, namespace)
-
-		Expect(env.Operator.Restart(ctx)).To(Succeed())
-		// A Foo in another namespace shows that it is running again.
-		expectNotReady(ctx, create(ctx, env.Namespace(ctx), "another", 0), v1alpha1.ReasonScaledToZero)
 		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
 			Should(HaveLen(len(settled)))
 	})
@@ -96,30 +73,6 @@ var _ = Describe("The operator, in a cluster,", func() {
 		expect.Rejected(env.Client.Create(ctx, pod), "violates PodSecurity \"restricted")
 	})
 })
-
-// forbidDeployments creates a quota that forbids another Deployment, and waits until it is effective.
-func forbidDeployments(ctx SpecContext, namespace string) {
-	GinkgoHelper()
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "no-more"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
-	}
-	Expect(env.Client.Create(ctx, quota)).To(Succeed())
-	expect.Object(ctx, env.Client, quota, func(g Gomega, q *corev1.ResourceQuota) {
-		g.Expect(q.Status.Hard).NotTo(BeEmpty(), "the quota controller has not set the status")
-	})
-}
-
-// eventsWritten counts the Events that the operator created in a namespace.
-func eventsWritten(ctx SpecContext, namespace string) int {
-	count := 0
-	for _, write := range env.WritesIn(ctx, namespace) {
-		if write.ObjectRef.Resource == "events" && write.Verb == "create" {
-			count++
-		}
-	}
-	return count
-}
 
 // readyOf returns the condition Ready, or an empty one.
 func readyOf(foo *v1alpha1.Foo) metav1.Condition {

@@ -80,11 +80,6 @@ func expectAvailable(ctx context.Context, foo *v1alpha1.Foo) {
 	expect.Condition(ctx, env.Client, foo, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAvailable)
 }
 
-func expectNotReady(ctx context.Context, foo *v1alpha1.Foo, reason string) {
-	GinkgoHelper()
-	expect.Condition(ctx, env.Client, foo, v1alpha1.ConditionReady, metav1.ConditionFalse, reason)
-}
-
 func deploymentOf(foo *v1alpha1.Foo) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}}
 }
