@@ -92,7 +92,7 @@ func start(t *testing.T, s setting) *bench {
 	for _, name := range s.names {
 		b.create(t, name)
 	}
-	source := Typed(b.client.CoreV1().ConfigMaps(b.ns))
+	source := ListWatch(b.client.CoreV1().ConfigMaps(b.ns))
 	if s.listOnly {
 		lw := cache.ToListerWatcherWithContext(source)
 		source = cache.ToListWatcherWithWatchListSemantics(
