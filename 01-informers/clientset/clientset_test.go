@@ -32,7 +32,9 @@ func TestProgram(t *testing.T) {
 	out, err := testserver.Lesson(t, program)
 	g.Expect(err).NotTo(HaveOccurred(), out)
 	g.Expect(out).To(MatchRegexp(`(?m)^   typed +application/vnd\.kubernetes\.protobuf +\d+ +\d+ +1\.00$`))
-	g.Expect(out).To(MatchRegexp(`(?m)^   dynamic +application/json +\d+ +\d+ +1\.[3-5]\d$`))
+	for _, client := range []string{"typed, JSON requested", "dynamic"} { // the size depends on the encoding, not on the Go type
+		g.Expect(out).To(MatchRegexp(`(?m)^   ` + client + ` +application/json +\d+ +\d+ +1\.[3-5]\d$`))
+	}
 	g.Expect(out).To(MatchRegexp(`(?m)^   metadata +application/vnd\.kubernetes\.protobuf +\d+ +\d+ +0\.[5-7]\d$`))
 	g.Expect(out).To(MatchRegexp(`(?m)^   JSON of \d+ KiB was sent as gzip, 0\.\d+ of that on the wire`))
 	for _, line := range []string{
@@ -50,23 +52,6 @@ func TestNumberOfPodsIsBounded(t *testing.T) {
 		_, err := testserver.Lesson(t, program, "--pods="+value)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it must be a number from 1 to 500")))
 	}
-}
-
-func TestEveryClientListsTheSamePods(t *testing.T) {
-	t.Parallel()
-	env, g := lessontest.Env(t), NewWithT(t)
-	g.Expect(createPods(t.Context(), env, 0, 3)).To(Succeed())
-	wire := map[string]meter{}
-	for _, client := range clients {
-		var response meter
-		g.Expect(client.list(t.Context(), env, &response)).To(Equal(3), client.name)
-		wire[client.name] = response
-	}
-	g.Expect(wire["typed"].contentType).To(Equal("application/vnd.kubernetes.protobuf"))
-	g.Expect(wire["typed, JSON requested"]).To(Equal(wire["dynamic"]), "the size depends on the encoding, not on the Go type")
-	g.Expect(wire["dynamic"].contentType).To(Equal("application/json"))
-	g.Expect(wire["dynamic"].bytes).To(BeNumerically(">", wire["typed"].bytes))
-	g.Expect(wire["metadata"].bytes).To(BeNumerically("<", wire["typed"].bytes))
 }
 
 // Custom resources have no protobuf encoding.

@@ -88,14 +88,6 @@ func TestDeltaFIFOKeepsTheDeletionWithTheFinalState(t *testing.T) {
 	g.Expect(popped(g, newRealFIFO(store), tombstone, remove("a", 2))).To(Equal([]string{"Deleted (a@1)", "Deleted a@2"}))
 }
 
-func TestOnlyDeltaFIFOIgnoresDeletionsOfUnknownObjects(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	g.Expect(popped(g, newDeltaFIFO(known{}), remove("unknown", 1))).To(BeEmpty())
-	g.Expect(popped(g, newRealFIFO(known{}), remove("unknown", 1))).To(Equal([]string{"Deleted unknown@1"}))
-	g.Expect(popped(g, newAtomicFIFO(), remove("unknown", 1))).To(Equal([]string{"Deleted unknown@1"}))
-}
-
 func TestAnObjectWithoutAKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {

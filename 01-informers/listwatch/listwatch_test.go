@@ -14,11 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/watchlist"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/lesson"
@@ -235,16 +232,4 @@ func TestListWatchPrefersTheFunctionsWithContext(t *testing.T) {
 	_, err := pair.ListWithContext(context.WithValue(t.Context(), key{}, "mine"), metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(got).To(Equal("mine"))
-}
-
-// A reflector that gets a fake client lists, because the client reports that it has no streaming lists.
-func TestFakeClientsReportThatTheyCannotStream(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	var pair cache.ListWatch
-	onFake := cache.ToListWatcherWithWatchListSemantics(&pair, fake.NewClientset())
-	g.Expect(watchlist.DoesClientNotSupportWatchListSemantics(onFake)).To(BeTrue())
-	onReal := cache.ToListWatcherWithWatchListSemantics(&pair, &kubernetes.Clientset{})
-	g.Expect(watchlist.DoesClientNotSupportWatchListSemantics(onReal)).To(BeFalse())
-	g.Expect(watchlist.DoesClientNotSupportWatchListSemantics(&pair)).To(BeFalse(), "without its client, the pair reports nothing")
 }

@@ -168,11 +168,3 @@ func TestShutDownEventHandlerWaitsForTheHandler(t *testing.T) {
 		g.Expect(slow.running()).To(BeZero())
 	})
 }
-
-func TestAFactoryHasOneInformerPerType(t *testing.T) {
-	inBubble(t, 0, func(b *bubble) {
-		g := NewWithT(b)
-		g.Expect(b.factory.Core().V1().ConfigMaps().Informer().GetIndexer()).To(BeIdenticalTo(b.informer.GetIndexer()))
-		g.Expect(b.factory.Core().V1().Secrets().Informer().GetIndexer()).NotTo(BeIdenticalTo(b.informer.GetIndexer()))
-	})
-}

@@ -44,19 +44,15 @@ func Lesson(tb testing.TB, program lesson.Lesson, args ...string) (string, error
 	return out.String(), err
 }
 
-// Environment returns the server, for tests that add users to it.
-func Environment(tb testing.TB) *envtest.Environment {
-	tb.Helper()
-	Config(tb)
-	environment, _ := start()
-	return environment
-}
-
 // User returns access for a user who has only the permissions of every authenticated user, such as creating a
 // SelfSubjectAccessReview. A test grants more by binding roles to the name.
 func User(tb testing.TB, name string) *rest.Config {
 	tb.Helper()
-	user, err := Environment(tb).AddUser(envtest.User{Name: name}, nil)
+	environment, err := start()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	user, err := environment.AddUser(envtest.User{Name: name}, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
