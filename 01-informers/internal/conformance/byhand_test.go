@@ -46,12 +46,6 @@ var byHandScenarios = []scenario{
 		s.expect(f, metav1.ConditionTrue, v1alpha1.ReasonAvailable)
 		s.expectEvents(f, available, available)
 	}},
-
-	{"works with the greatest number of replicas that the API allows", func(s *scenarioRun) {
-		f := s.foo("web", "web-server", new(int32(100)))
-		s.Expect(s.Client.Create(s.ctx, f)).To(gomega.Succeed())
-		s.expectAvailable(f, 100)
-	}},
 }
 
 // setConditions sets the conditions of a Deployment, for its present generation.

@@ -43,16 +43,6 @@ var lifeScenarios = []scenario{
 		})
 	}},
 
-	{"writes nothing to a Foo and its Deployment in steady state", func(s *scenarioRun) {
-		f := s.createReady("web", "web-server")
-		s.expectEvents(f, available)
-		fooVersion, deploymentVersion := s.settled(f), s.settled(s.deployment("web-server"))
-		s.always(func(g gomega.Gomega) {
-			g.Expect(s.versionOf(g, f)).To(gomega.Equal(fooVersion))
-			g.Expect(s.versionOf(g, s.deployment("web-server"))).To(gomega.Equal(deploymentVersion))
-		})
-	}},
-
 	{"scales the Deployment with the Foo, to zero and back, with one Event for each transition", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		uid := s.deployment("web-server").UID

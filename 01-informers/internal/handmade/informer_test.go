@@ -77,9 +77,9 @@ func TestStagesOfARelist(t *testing.T) {
 	b.change(t, "apple", "red")
 	g.Eventually(func() []string { return b.of("apple") }, soon).Should(HaveLen(14))
 	b.forget()
-	b.line.Cut()
+	g.Expect(b.link.Cut(t.Context())).To(Succeed())
 	b.remove(t, "pear")
-	b.line.Restore()
+	b.link.Restore()
 
 	g.Eventually(func() []string { return b.of("pear") }, soon).Should(Equal(
 		path("store/delete handler/delete waiting/added working/started done/done")),

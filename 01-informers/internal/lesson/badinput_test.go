@@ -48,14 +48,6 @@ func listen(t *testing.T) net.Listener {
 	return listener
 }
 
-// closedPort returns an address on which nothing listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	listener := listen(t)
-	_ = listener.Close()
-	return listener.Addr().String()
-}
-
 // configError returns the message for a kubeconfig that cannot be used.
 func configError(t *testing.T, file string) string {
 	t.Helper()
@@ -110,7 +102,7 @@ func badInputs(t *testing.T) map[string]badInput {
 		"invalid kubeconfig": {[]string{"--kubeconfig", invalid}, 1, configError(t, invalid)},
 		"empty kubeconfig":   {[]string{"--kubeconfig", empty}, 1, configError(t, empty)},
 		"unreachable cluster": {
-			[]string{"--kubeconfig", access(t, "https://"+closedPort(t))}, 1,
+			[]string{"--kubeconfig", access(t, "https://"+testserver.FreeAddress(t))}, 1,
 			noResponse + whileCreating + "Post ",
 		},
 		"unknown host": {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/workbook/01-informers/internal/lesson"
 )
@@ -42,21 +41,6 @@ func Lesson(tb testing.TB, program lesson.Lesson, args ...string) (string, error
 	}
 	err := program.Run(ctx, env)
 	return out.String(), err
-}
-
-// User returns access for a user who has only the permissions of every authenticated user, such as creating a
-// SelfSubjectAccessReview. A test grants more by binding roles to the name.
-func User(tb testing.TB, name string) *rest.Config {
-	tb.Helper()
-	environment, err := start()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	user, err := environment.AddUser(envtest.User{Name: name}, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return user.Config()
 }
 
 // Kubeconfig writes config to a kubeconfig file, which is deleted when the test ends, and returns its path.
