@@ -20,7 +20,6 @@ import (
 
 	"example.com/workbook/01-informers/internal/generated/clientset/versioned"
 	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -57,7 +56,7 @@ func TestNumberOfPodsIsBounded(t *testing.T) {
 // Custom resources have no protobuf encoding.
 func TestTypedClientOfACustomResourceGetsJSON(t *testing.T) {
 	t.Parallel()
-	env, g := lessontest.Env(t), NewWithT(t)
+	env, g := testserver.LessonEnv(t), NewWithT(t)
 	var wire meter
 	client, err := versioned.NewForConfig(wire.attach(env.Config))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -69,7 +68,7 @@ func TestTypedClientOfACustomResourceGetsJSON(t *testing.T) {
 // CBOR has a feature gate in client and server. In 1.37 both are off by default.
 func TestServerSendsJSONToAClientThatPrefersCBOR(t *testing.T) {
 	t.Parallel()
-	env, g := lessontest.Env(t), NewWithT(t)
+	env, g := testserver.LessonEnv(t), NewWithT(t)
 	// A client with the feature gate ClientsAllowCBOR sends the first of these headers.
 	for accept, want := range map[string]int{"application/json;q=0.9,application/cbor;q=1": http.StatusOK, "application/cbor": http.StatusNotAcceptable} {
 		var status int
@@ -83,7 +82,7 @@ func TestServerSendsJSONToAClientThatPrefersCBOR(t *testing.T) {
 
 func TestServerCompressesAbove128KiBOnly(t *testing.T) {
 	t.Parallel()
-	env, g := lessontest.Env(t), NewWithT(t)
+	env, g := testserver.LessonEnv(t), NewWithT(t)
 	list := func() (items int, wire meter) {
 		wire.gzip = true
 		items, err := listDynamic(t.Context(), env, &wire)
@@ -104,7 +103,7 @@ func TestServerCompressesAbove128KiBOnly(t *testing.T) {
 // A metadata client can patch and delete objects although it does not read their spec.
 func TestMetadataClientPatchesAndDeletes(t *testing.T) {
 	t.Parallel()
-	env, g := lessontest.Env(t), NewWithT(t)
+	env, g := testserver.LessonEnv(t), NewWithT(t)
 	g.Expect(createPods(t.Context(), env, 0, 1)).To(Succeed())
 	client, err := metadataClient(env.Config, env.Namespace)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
+	"example.com/workbook/01-informers/internal/testserver"
 )
 
 // popped makes the calls and returns the result of each Pop.
@@ -23,7 +23,7 @@ func popped(g Gomega, queue cache.Queue, calls ...func(cache.Queue) error) []str
 }
 
 // It is not parallel, because other tests change the feature gates.
-func TestProgram(t *testing.T) { lessontest.ExpectOutput(t, program) }
+func TestProgram(t *testing.T) { testserver.ExpectOutput(t, program) }
 
 // randomCalls returns a hundred adds, updates and deletions of a few keys, with their deltas and names.
 func randomCalls(random *rand.Rand) (calls []func(cache.Queue) error, deltas, names []string) {

@@ -9,7 +9,16 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"example.com/workbook/01-informers/internal/testserver"
 )
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	testserver.ExpectOutput(t, program)
+}
 
 // usual are the durations of Kubernetes components, with a request timeout of 2 seconds.
 var usual = durations{lease: 15 * time.Second, renew: 10 * time.Second, retry: 2 * time.Second, request: 2 * time.Second}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -19,13 +18,13 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	lessontest.ExpectOutput(t, program)
+	testserver.ExpectOutput(t, program)
 }
 
 // testEnv returns an Env with these Pods in a namespace of its own.
 func testEnv(t *testing.T, pods ...string) *lesson.Env {
 	t.Helper()
-	env := lessontest.Env(t)
+	env := testserver.LessonEnv(t)
 	NewWithT(t).Expect(env.CreatePods(t.Context(), pods...)).To(Succeed())
 	return env
 }

@@ -19,7 +19,6 @@ import (
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 func withPods(t *testing.T) (*observer, *WithT) {
 	t.Helper()
 	g := NewWithT(t)
-	o, err := newObserver(lessontest.Env(t))
+	o, err := newObserver(testserver.LessonEnv(t))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.CreatePods(t.Context(), "c", "b", "a")).To(Succeed())
 	return o, g
@@ -78,7 +77,7 @@ func foos(t *testing.T, o *observer) dynamic.ResourceInterface {
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	lessontest.ExpectOutput(t, program)
+	testserver.ExpectOutput(t, program)
 }
 
 func expectNoCRD(t *testing.T, o *observer) {
@@ -109,7 +108,7 @@ func TestCRDIsDeletedAfterCtrlCDuringItsCreation(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	env := lessontest.Env(t)
+	env := testserver.LessonEnv(t)
 	env.Config = rest.CopyConfig(env.Config)
 	env.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {

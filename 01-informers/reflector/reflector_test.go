@@ -16,7 +16,6 @@ import (
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 func withPods(t *testing.T) (*testbed, *WithT) {
 	t.Helper()
 	g := NewWithT(t)
-	env := lessontest.Env(t)
+	env := testserver.LessonEnv(t)
 	g.Expect(env.CreatePods(t.Context(), "a", "b", "c")).To(Succeed())
 	// This list waits until the server's cache has all pods. The reflector's own list, of resourceVersion 0, does not.
 	_, err := env.Client.CoreV1().Pods(env.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -52,7 +51,7 @@ func (bed *testbed) expectRequests(t *testing.T, number int) {
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	lessontest.ExpectOutput(t, program)
+	testserver.ExpectOutput(t, program)
 }
 
 func TestReflectorThatStartsDuringAnOutageListsAfterIt(t *testing.T) {
@@ -72,7 +71,7 @@ func TestReflectorThatStartsDuringAnOutageListsAfterIt(t *testing.T) {
 func TestListAfter410FromTheServerOmitsDeletedObjects(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	env := lessontest.Env(t)
+	env := testserver.LessonEnv(t)
 	bed := &testbed{Env: env, store: newStore(), noStreaming: true}
 	client, err := dynamic.NewForConfig(env.Config)
 	g.Expect(err).NotTo(HaveOccurred())

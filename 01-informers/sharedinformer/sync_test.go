@@ -15,7 +15,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/workbook/01-informers/internal/lesson"
+	"example.com/workbook/01-informers/internal/testserver"
 )
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+func TestProgram(t *testing.T) {
+	testserver.ExpectOutput(t, program)
+}
 
 // bubble is an informer with a fake client in a synctest bubble, where time advances only while every
 // goroutine waits.

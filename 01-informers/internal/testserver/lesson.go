@@ -5,10 +5,12 @@ import (
 	"context"
 	"flag"
 	"io"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -35,12 +37,34 @@ func Lesson(tb testing.TB, program lesson.Lesson, args ...string) (string, error
 	ctx, cancel := context.WithTimeout(tb.Context(), lessonTimeout)
 	defer cancel()
 	var out bytes.Buffer
-	env := &lesson.Env{Out: &out}
+	env := &lesson.Env{}
 	if !program.Offline {
-		env.Config, env.Client, env.Namespace = Config(tb), Client(tb), Namespace(tb)
+		env = LessonEnv(tb)
 	}
+	env.Out = &out
 	err := program.Run(ctx, env)
 	return out.String(), err
+}
+
+// LessonEnv returns what a lesson works with, in a namespace of its own. What the lesson prints is discarded.
+func LessonEnv(tb testing.TB) *lesson.Env {
+	tb.Helper()
+	return &lesson.Env{Out: io.Discard, Config: Config(tb), Client: Client(tb), Namespace: Namespace(tb)}
+}
+
+// ExpectOutput runs a lesson and compares all that it prints with testdata/output.txt. After a change of the lesson, this command
+// writes the new text: go run ./NAME >NAME/testdata/output.txt.
+func ExpectOutput(tb testing.TB, program lesson.Lesson) {
+	tb.Helper()
+	out, err := Lesson(tb, program)
+	if err != nil {
+		tb.Fatalf("%v; it printed:\n%s", err, out)
+	}
+	want, err := os.ReadFile("testdata/output.txt")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	gomega.NewWithT(tb).Expect(out).To(gomega.Equal(string(want)))
 }
 
 // Kubeconfig writes config to a kubeconfig file, which is deleted when the test ends, and returns its path.

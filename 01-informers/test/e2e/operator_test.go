@@ -37,30 +37,6 @@ var _ = Describe("The operator, in a cluster,", func() {
 			Should(HaveLen(len(settled)))
 	})
 
-	It("is killed during a change, and all converges, with nothing created twice", Serial, func(ctx SpecContext) {
-		namespace := env.Namespace(ctx)
-		var foos []*v1alpha1.Foo
-		for i := range 3 {
-			foos = append(foos, create(ctx, namespace, fmt.Sprintf("web-%d", i), 1))
-		}
-		expectAvailable(ctx, foos[0])
-		change(ctx, foos[0], func(spec *v1alpha1.FooSpec) { spec.DeploymentName = "renamed" })
-		Expect(env.Operator.Kill(ctx)).To(Succeed())
-		change(ctx, foos[1], func(spec *v1alpha1.FooSpec) { spec.Replicas = new(int32(2)) })
-		foos = append(foos, create(ctx, namespace, "late", 1))
-		Expect(env.Client.Delete(ctx, foos[2])).To(Succeed())
-		for _, foo := range []*v1alpha1.Foo{foos[0], foos[1], foos[3]} {
-			expectAvailable(ctx, foo)
-		}
-		Expect(foos[1].Status.AvailableReplicas).To(Equal(int32(2)))
-		expect.Gone(ctx, env.Client, deploymentOf(foos[2]))
-		var names []string
-		for _, deployment := range deploymentsIn(ctx, namespace) {
-			names = append(names, deployment.Name)
-		}
-		Expect(names).To(ConsistOf("renamed", "web-1", "late"))
-	})
-
 	It("serves a namespace that enforces the restricted Pod Security level", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, e2e.Restricted)
 		foo := create(ctx, namespace, "web", 1)
