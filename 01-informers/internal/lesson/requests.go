@@ -103,6 +103,16 @@ func (r *Requests) Take() []Request {
 	return taken
 }
 
+// PrintRequests prints what clients requested.
+func (e *Env) PrintRequests(requests []Request) {
+	if len(requests) == 0 {
+		e.Printf("   request: none\n")
+	}
+	for _, request := range requests {
+		e.Printf("   request: %s\n", request)
+	}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
