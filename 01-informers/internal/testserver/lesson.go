@@ -82,7 +82,6 @@ func Kubeconfig(tb testing.TB, config *rest.Config) string {
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
 			ClientCertificateData: config.CertData,
 			ClientKeyData:         config.KeyData,
-			Token:                 config.BearerToken,
 		}},
 	}, file)
 	if err != nil {
