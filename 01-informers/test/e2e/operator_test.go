@@ -23,7 +23,7 @@ const budget = 4
 var _ = Describe("The operator, in a cluster,", func() {
 	It("writes at most four times from a Foo's creation until it is Ready, and not in steady state or on a restart", Serial, func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
-		foo := create(ctx, namespace, "web", 1)
+		foo := create(ctx, namespace, 1)
 		expectAvailable(ctx, foo)
 		// The Event is the last write.
 		Eventually(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.Soon).
@@ -39,7 +39,7 @@ var _ = Describe("The operator, in a cluster,", func() {
 
 	It("serves a namespace that enforces the restricted Pod Security level", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, e2e.Restricted)
-		foo := create(ctx, namespace, "web", 1)
+		foo := create(ctx, namespace, 1)
 		expectAvailable(ctx, foo)
 		// The level is enforced.
 		pod := &corev1.Pod{

@@ -54,7 +54,7 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "01-informers, "+*implementation)
 }
 
-// newFoo returns a Foo that is not created yet.
+// newFoo returns a Foo that is not created yet, whose Deployment has its name.
 func newFoo(namespace, name string, replicas int32) *v1alpha1.Foo {
 	return &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -62,10 +62,10 @@ func newFoo(namespace, name string, replicas int32) *v1alpha1.Foo {
 	}
 }
 
-// create creates a Foo whose Deployment has its name.
-func create(ctx context.Context, namespace, name string, replicas int32) *v1alpha1.Foo {
+// create creates a Foo.
+func create(ctx context.Context, namespace string, replicas int32) *v1alpha1.Foo {
 	GinkgoHelper()
-	foo := newFoo(namespace, name, replicas)
+	foo := newFoo(namespace, "web", replicas)
 	Expect(env.Client.Create(ctx, foo)).To(Succeed())
 	return foo
 }

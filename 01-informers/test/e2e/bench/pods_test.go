@@ -47,13 +47,13 @@ func makePods(ctx context.Context, config *rest.Config, n int) (namespace string
 	}
 	namespace = made.Name
 	owners := make([]types.UID, (n+podsPerApp-1)/podsPerApp)
-	if err := inParallel(len(owners), func(i int) (err error) {
+	if err := inParallel(ctx, len(owners), func(i int) (err error) {
 		owners[i], err = makeOwner(ctx, creator, namespace, app(i))
 		return err
 	}); err != nil {
 		return namespace, err
 	}
-	return namespace, inParallel(n, func(i int) error {
+	return namespace, inParallel(ctx, n, func(i int) error {
 		pod, err := creator.CoreV1().Pods(namespace).Create(ctx, newPod(i, owners[i/podsPerApp]), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("creating a pod: %w", err)
@@ -150,8 +150,8 @@ func writeStatus(ctx context.Context, client kubernetes.Interface, pod *corev1.P
 }
 
 // inParallel does n things, a few at once.
-func inParallel(n int, do func(i int) error) error {
+func inParallel(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
-	workqueue.ParallelizeUntil(context.Background(), creators, n, func(i int) { errs[i] = do(i) })
+	workqueue.ParallelizeUntil(ctx, creators, n, func(i int) { errs[i] = do(i) })
 	return errors.Join(errs...)
 }
