@@ -10,7 +10,7 @@ import (
 )
 
 // conflictScenarios are about objects of the same name.
-var conflictScenarios = []scenario{
+var conflictScenarios = []Scenario{
 	{"reports a Deployment of the name that it does not own, leaves it unchanged, and recovers when it is deleted", func(s *scenarioRun) {
 		s.conflictWith("web-server", nil)
 	}},

@@ -20,7 +20,7 @@ import (
 var strictly = &client.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
 
 // inputScenarios are about what users write.
-var inputScenarios = []scenario{
+var inputScenarios = []Scenario{
 	{"does not get invalid changes", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		for _, patch := range []string{

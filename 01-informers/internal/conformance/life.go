@@ -17,7 +17,7 @@ import (
 )
 
 // lifeScenarios are about a Foo without errors and conflicts.
-var lifeScenarios = []scenario{
+var lifeScenarios = []Scenario{
 	{"creates a Deployment for a Foo, and reports when its replicas are available", func(s *scenarioRun) {
 		f := s.create("web", "web-server")
 		s.expectDeployment(f)

@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 		t.Run(implementation, func(t *testing.T) {
 			running := inprocess.Start(t, inprocess.NewAccount(t), inprocess.Settings{Implementation: implementation})
 			t.Run("scenarios", func(t *testing.T) {
-				for _, scenario := range slices.Concat(Scenarios(), export(byHandScenarios)) {
+				for _, scenario := range slices.Concat(Scenarios(), byHandScenarios) {
 					t.Run(scenario.Name, func(t *testing.T) {
 						t.Parallel()
 						scenario.Run(t.Context(), NewWithT(t), newEnv(t))
@@ -78,8 +78,6 @@ type operatorEnv struct {
 	t              *testing.T
 	implementation string
 	account        *inprocess.Account
-	// wrapFirst, if set, wraps the transport of the first of two replicas.
-	wrapFirst func(http.RoundTripper) http.RoundTripper
 }
 
 // forEach runs a test for each implementation, in parallel.
@@ -99,10 +97,10 @@ func forEach(t *testing.T, test func(e *operatorEnv)) {
 // start starts an operator.
 func (e *operatorEnv) start(options ...func(*operator.Options)) *inprocess.Running {
 	e.t.Helper()
-	return e.startWith(func(next http.RoundTripper) http.RoundTripper { return next }, options...)
+	return e.startWith(nil, options...)
 }
 
-// startWith starts an operator with a wrapper of its transport.
+// startWith starts an operator with a wrapper of its transport, or none.
 func (e *operatorEnv) startWith(wrap func(http.RoundTripper) http.RoundTripper, options ...func(*operator.Options)) *inprocess.Running {
 	e.t.Helper()
 	return inprocess.Start(e.t, e.account, inprocess.Settings{

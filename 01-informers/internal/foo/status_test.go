@@ -128,7 +128,7 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	g.Expect(ReadyOf(Status(f, Observation{Failure: NameConflict("web")}, later)).Reason).To(Equal(v1alpha1.ReasonNameConflict))
 }
 
-func TestMessageFitsIntoACondition(t *testing.T) {
+func TestMessageFitsIntoAConditionAndAnEvent(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	long := Observation{Failure: &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("\u725b", 20000)}}
@@ -136,4 +136,9 @@ func TestMessageFitsIntoACondition(t *testing.T) {
 	g.Expect(len(message)).To(And(BeNumerically("<=", maxConditionMessage), BeNumerically(">", maxConditionMessage-4)))
 	g.Expect(message).To(HaveSuffix("\u725b…"), "cut between two characters")
 	g.Expect(shorten("short", maxEventNote)).To(Equal("short"))
+
+	// The API server rejects a longer note of an Event (k8s.io/kubernetes/pkg/apis/core/validation/events.go, NoteLengthLimit).
+	transitions := Transitions(v1alpha1.FooStatus{}, Status(aFoo(), long, start))
+	g.Expect(transitions).To(HaveLen(1))
+	g.Expect(len(transitions[0].Note())).To(And(BeNumerically("<=", 1024), BeNumerically(">", 1020)))
 }
