@@ -13,16 +13,6 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-func TestTheFirstRepetitionIsPatchedAtOnceAndTheNextIsOnlyCounted(t *testing.T) {
-	inBubble(t, nil, func(g Gomega, b *bubble) {
-		for range 3 {
-			b.failing()
-		}
-		g.Expect(b.memory.verbs()).To(Equal([]string{"create 1", "patch 2"}))
-		g.Expect(time.Since(b.begin)).To(BeZero())
-	})
-}
-
 // finishSeries runs every 6 minutes and writes the count of a series without a repetition for 6 minutes, that is
 // after at most 12.
 func TestTheCountIsWrittenWhenTheSeriesEnds(t *testing.T) {

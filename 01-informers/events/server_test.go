@@ -13,6 +13,12 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+func TestProgram(t *testing.T) {
+	testserver.ExpectOutput(t, program)
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	namespace := testserver.Namespace(t)

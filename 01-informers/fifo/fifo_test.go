@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
+	"example.com/workbook/01-informers/internal/testserver"
 )
 
 // popped makes the calls and returns the result of each Pop.
@@ -23,7 +23,7 @@ func popped(g Gomega, queue cache.Queue, calls ...func(cache.Queue) error) []str
 }
 
 // It is not parallel, because other tests change the feature gates.
-func TestProgram(t *testing.T) { lessontest.ExpectOutput(t, program) }
+func TestProgram(t *testing.T) { testserver.ExpectOutput(t, program) }
 
 // randomCalls returns a hundred adds, updates and deletions of a few keys, with their deltas and names.
 func randomCalls(random *rand.Rand) (calls []func(cache.Queue) error, deltas, names []string) {
@@ -86,14 +86,6 @@ func TestDeltaFIFOKeepsTheDeletionWithTheFinalState(t *testing.T) {
 	g.Expect(popped(g, newDeltaFIFO(store), remove("a", 2), tombstone)).To(Equal([]string{"Deleted a@2"}))
 	g.Expect(popped(g, newDeltaFIFO(store), tombstone, remove("a", 2))).To(Equal([]string{"Deleted a@2"}))
 	g.Expect(popped(g, newRealFIFO(store), tombstone, remove("a", 2))).To(Equal([]string{"Deleted (a@1)", "Deleted a@2"}))
-}
-
-func TestOnlyDeltaFIFOIgnoresDeletionsOfUnknownObjects(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	g.Expect(popped(g, newDeltaFIFO(known{}), remove("unknown", 1))).To(BeEmpty())
-	g.Expect(popped(g, newRealFIFO(known{}), remove("unknown", 1))).To(Equal([]string{"Deleted unknown@1"}))
-	g.Expect(popped(g, newAtomicFIFO(), remove("unknown", 1))).To(Equal([]string{"Deleted unknown@1"}))
 }
 
 func TestAnObjectWithoutAKeyIsRejected(t *testing.T) {

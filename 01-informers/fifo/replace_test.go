@@ -86,17 +86,6 @@ func TestResyncLeavesOutObjectsWithQueuedEvents(t *testing.T) {
 		"the consumer takes the objects of SyncAll from the store, which has a@5 by then")
 }
 
-func TestBookmarksAreDeltasOnlyWhereEventsAreAtomic(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	g.Expect(popped(g, newDeltaFIFO(known{}), bookmark(7))).To(BeEmpty())
-	g.Expect(popped(g, newRealFIFO(known{}), bookmark(7))).To(BeEmpty())
-	g.Expect(popped(g, newAtomicFIFO(), bookmark(7))).To(Equal([]string{"Bookmark 7"}))
-	var queue cache.Queue = newDeltaFIFO(known{})
-	_, ok := queue.(cache.ReflectorBookmarkStore)
-	g.Expect(ok).To(BeFalse(), "DeltaFIFO has no method for bookmarks")
-}
-
 func TestHasSynced(t *testing.T) {
 	t.Parallel()
 	pop := func(queue cache.Queue) error {

@@ -129,10 +129,6 @@ func TestFailsWithOneLine(t *testing.T) {
 			[]string{"--kubeconfig", kubeconfig, "--resource", "confgmaps"},
 			`glass: the cluster has no resource "confgmaps"; did you mean configmaps\?`,
 		},
-		"a resource without watch": {
-			[]string{"--kubeconfig", kubeconfig, "--resource", "bindings"},
-			`glass: bindings cannot be listed and watched: the cluster serves only create for it`,
-		},
 		"no permission to list": {
 			[]string{"--kubeconfig", unprivileged},
 			`glass: the kubeconfig's user lacks a permission: listing configmaps: .*cannot list resource "configmaps".*`,

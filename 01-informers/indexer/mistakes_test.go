@@ -70,17 +70,6 @@ func TestAnIndexFunctionOfAnotherTypePanics(t *testing.T) {
 	g.Expect(func() { _ = filled(g).Add(&corev1.Node{}) }).To(PanicWith(MatchError(ContainSubstring("is *v1.Node, not *v1.Pod"))))
 }
 
-func TestTheStoreReturnsItsOwnPointer(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	added := pod("shop", "web-0")
-	indexer := filled(g, added)
-	got, _, err := indexer.GetByKey("shop/web-0")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(got).To(BeIdenticalTo(added))
-	g.Expect(indexer.List()[0]).To(BeIdenticalTo(added))
-}
-
 func TestAModifiedObjectStaysIndexedUnderItsOldValue(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -94,17 +83,6 @@ func TestAModifiedObjectStaysIndexedUnderItsOldValue(t *testing.T) {
 		"then deleted:                      app=web  a nil, on which a type assertion panics",
 		"                                   app=db   nothing",
 	}))
-}
-
-func TestACopyMayBeChanged(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	indexer := filled(g, pod("shop", "web-0", withApp("web")))
-	got, _, err := indexer.GetByKey("shop/web-0")
-	g.Expect(err).NotTo(HaveOccurred())
-	got.(*corev1.Pod).DeepCopy().Labels["app"] = "db"
-	g.Expect(indexer.Delete(got)).To(Succeed())
-	g.Expect(indexer.ListIndexFuncValues(byApp)).To(BeEmpty())
 }
 
 func TestTheNamespaceIndexNeedsMetadata(t *testing.T) {

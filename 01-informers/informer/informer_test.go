@@ -16,7 +16,6 @@ import (
 
 	"example.com/workbook/01-informers/internal/handmade"
 	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -119,7 +118,7 @@ func TestTheSameInputHasTheSameResultAsWithSharedIndexInformer(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s := &session{Env: lessontest.Env(t)}
+	s := &session{Env: testserver.LessonEnv(t)}
 	do := func(err error) {
 		t.Helper()
 		g.Expect(err).NotTo(HaveOccurred())

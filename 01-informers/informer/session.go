@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/workbook/01-informers/internal/handmade"
@@ -32,7 +33,8 @@ func (s *session) listerWatcher() (cache.ListerWatcher, error) {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	s.links = append(s.links, link)
-	return handmade.Labelled(handmade.Typed(client.CoreV1().ConfigMaps(s.Namespace)), lesson.Label), nil
+	return cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", s.Namespace,
+		func(options *metav1.ListOptions) { options.LabelSelector = lesson.Label }), nil
 }
 
 // interrupt runs changes while the watches of both informers are interrupted.

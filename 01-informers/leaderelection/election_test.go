@@ -9,7 +9,16 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"example.com/workbook/01-informers/internal/testserver"
 )
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	testserver.ExpectOutput(t, program)
+}
 
 // usual are the durations of Kubernetes components, with a request timeout of 2 seconds.
 var usual = durations{lease: 15 * time.Second, renew: 10 * time.Second, retry: 2 * time.Second, request: 2 * time.Second}
@@ -28,43 +37,6 @@ func (s *server) leaderAndCandidate(durations durations, release bool) (a, b *ca
 	a = s.start("a", durations, release)
 	synctest.Wait()
 	return a, s.start("b", durations, release)
-}
-
-func TestOneCandidateLeadsAndTheOtherWaits(t *testing.T) {
-	inBubble(t, func(g Gomega, s *server) {
-		a, b := s.leaderAndCandidate(usual, true)
-		time.Sleep(time.Hour)
-		g.Expect(a.leading).To(BeClosed())
-		g.Expect(b.leading).NotTo(BeClosed())
-		g.Expect(b.elector.GetLeader()).To(Equal("a"))
-		g.Expect(s.now().LeaderTransitions).To(BeZero())
-	})
-}
-
-func TestAReleasedLeaseIsAcquiredAtTheNextAttempt(t *testing.T) {
-	inBubble(t, func(g Gomega, s *server) {
-		a, b := s.leaderAndCandidate(usual, true)
-		time.Sleep(settled)
-		begin := time.Now()
-		a.stop()
-		<-b.leading
-		g.Expect(time.Since(begin)).To(BeNumerically("<=", usual.longestPause()))
-		g.Expect(a.lock.inOrder.Load()).To(BeTrue())
-		g.Expect(s.now().LeaderTransitions).To(Equal(1))
-	})
-}
-
-func TestALeaseThatIsNotReleasedExpires(t *testing.T) {
-	inBubble(t, func(g Gomega, s *server) {
-		a, b := s.leaderAndCandidate(usual, false)
-		time.Sleep(settled)
-		last := s.now().RenewTime.Time
-		a.stop()
-		g.Expect(s.now().HolderIdentity).To(Equal("a"))
-		<-b.leading
-		g.Expect(time.Since(last)).To(BeNumerically(">=", usual.lease))
-		g.Expect(time.Since(last)).To(BeNumerically("<=", usual.lease+2*usual.longestPause()))
-	})
 }
 
 // Most examples have one context for the work and the election. Then the Lease is released while the work is
@@ -95,20 +67,6 @@ func TestWithOneContextTheLeaseIsReleasedBeforeTheWorkHasEnded(t *testing.T) {
 		g.Expect(ended).NotTo(BeClosed())
 		close(reconciled)
 		<-ended
-	})
-}
-
-func TestTheWorkIsCancelledBeforeTheNextCandidateLeads(t *testing.T) {
-	inBubble(t, func(g Gomega, s *server) {
-		a, b := s.leaderAndCandidate(usual, true)
-		time.Sleep(settled)
-		last := s.now().RenewTime.Time
-		a.lock.cut()
-		<-b.leading
-		g.Expect(a.stopped).To(BeClosed())
-		<-a.ended
-		g.Expect(a.workEnded.Sub(last)).To(BeNumerically("<=", usual.retry+usual.renew))
-		g.Expect(b.workBegan.Sub(a.workEnded)).To(BeNumerically(">=", usual.lease-usual.retry-usual.renew))
 	})
 }
 

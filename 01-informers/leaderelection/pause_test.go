@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,8 +79,7 @@ type leader struct {
 func startLeader(t *testing.T, namespace string) *leader {
 	t.Helper()
 	g := NewWithT(t)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	g.Expect(os.WriteFile(kubeconfig, testserver.Environment(t).KubeConfig, 0o600)).To(Succeed())
+	kubeconfig := testserver.Kubeconfig(t, testserver.Config(t))
 	command := exec.Command(os.Args[0], "-test.run=^TestLeadInAnotherProcess$") //nolint:noctx // the cleanup kills it, also if it is stopped
 	command.Env = append(os.Environ(), kubeconfigVariable+"="+kubeconfig, namespaceVariable+"="+namespace)
 	command.Stderr = os.Stderr

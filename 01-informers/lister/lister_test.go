@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -19,13 +18,13 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	lessontest.ExpectOutput(t, program)
+	testserver.ExpectOutput(t, program)
 }
 
 // testEnv returns an Env with these Pods in a namespace of its own.
 func testEnv(t *testing.T, pods ...string) *lesson.Env {
 	t.Helper()
-	env := lessontest.Env(t)
+	env := testserver.LessonEnv(t)
 	NewWithT(t).Expect(env.CreatePods(t.Context(), pods...)).To(Succeed())
 	return env
 }
@@ -65,38 +64,6 @@ func TestSeedQuestion_WhichListerTalksToTheServer(t *testing.T) {
 	g.Expect(requests.String()).To(Equal("0"), "the lister sends none, not for an object that it does not have, either")
 }
 
-// Before the informer is started, the lister returns no error.
-func TestTheListerOfAnInformerThatIsNotStartedIsEmpty(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	env := testEnv(t, "web-0")
-	informer := newInformer(env.Client, env.Namespace)
-	g.Expect(informer.lister.List(labels.Everything())).To(BeEmpty())
-	_, err := informer.lister.Pods(env.Namespace).Get("web-0")
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
-
-	g.Expect(informer.start(t.Context())).To(Succeed())
-	defer informer.stop()
-	g.Expect(informer.lister.List(labels.Everything())).To(HaveLen(1))
-}
-
-// NotFound from a lister is about the cache. A controller that then creates the object has to handle
-// AlreadyExists.
-func TestNotFoundFromAListerIsAboutTheCache(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	env := testEnv(t)
-	informer := newInformer(env.Client, env.Namespace)
-	g.Expect(informer.start(t.Context())).To(Succeed())
-	informer.stop()
-	g.Expect(env.CreatePods(t.Context(), "web-0")).To(Succeed())
-
-	_, err := informer.lister.Pods(env.Namespace).Get("web-0")
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
-	g.Expect(err).To(MatchError(`pod "web-0" not found`), "the server's message has pods: lister-gen uses the singular")
-	g.Expect(apierrors.IsAlreadyExists(env.CreatePods(t.Context(), "web-0"))).To(BeTrue())
-}
-
 // A deleted object stays in the cache until the informer receives the event.
 func TestTheListerOfAStoppedInformerReturnsADeletedObject(t *testing.T) {
 	t.Parallel()
@@ -107,18 +74,4 @@ func TestTheListerOfAStoppedInformerReturnsADeletedObject(t *testing.T) {
 	informer.stop()
 	g.Expect(env.DeletePods(t.Context(), "web-0")).To(Succeed())
 	g.Expect(informer.lister.Pods(env.Namespace).Get("web-0")).To(HaveField("Name", "web-0"))
-}
-
-// For the lister, a namespace that its informer does not watch is like an empty one.
-func TestANamespaceThatIsNotWatchedLooksEmpty(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	watched, other := testEnv(t, "web-0"), testEnv(t, "web-0")
-	informer := newInformer(watched.Client, watched.Namespace)
-	g.Expect(informer.start(t.Context())).To(Succeed())
-	defer informer.stop()
-	g.Expect(informer.lister.Pods(watched.Namespace).List(labels.Everything())).To(HaveLen(1))
-	g.Expect(informer.lister.Pods(other.Namespace).List(labels.Everything())).To(BeEmpty())
-	_, err := informer.lister.Pods(other.Namespace).Get("web-0")
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	listerscorev1 "k8s.io/client-go/listers/core/v1"
 )
@@ -71,24 +70,4 @@ func TestGetReadsOneKey(t *testing.T) {
 	g.Expect(listerscorev1.NewPodLister(indexer).Pods("ns-7").Get("pod-7")).To(HaveField("Name", "pod-7"))
 	g.Expect(indexer.keys).To(Equal(1))
 	g.Expect([]int{indexer.scans, indexer.namespaceIndex, indexer.otherIndexes}).To(HaveEach(0))
-}
-
-// All readers see what one of them changes. The next event does not correct the index: see the lesson indexer.
-func TestAnObjectOfAListerIsSharedByAllReaders(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	indexer, err := newFleet(byNamespace, byLabel)
-	g.Expect(err).NotTo(HaveOccurred())
-	lister := listerscorev1.NewPodLister(indexer).Pods("ns-0")
-	get := func() *corev1.Pod {
-		pod, err := lister.Get("pod-0")
-		g.Expect(err).NotTo(HaveOccurred())
-		return pod
-	}
-	get().DeepCopy().Labels["app"] = "changed"
-	g.Expect(get().Labels).To(HaveKeyWithValue("app", "web"), "a copy is not shared")
-	get().Labels["app"] = "changed"
-	g.Expect(get().Labels).To(HaveKeyWithValue("app", "changed"))
-	g.Expect(lister.List(labels.SelectorFromSet(labels.Set{"app": "changed"}))).To(HaveLen(1), "List compares the changed label")
-	g.Expect(indexer.IndexKeys(byApp, "changed")).To(BeEmpty(), "the index is not updated")
 }

@@ -14,15 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/watchlist"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -32,7 +28,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 func withPods(t *testing.T) (*observer, *WithT) {
 	t.Helper()
 	g := NewWithT(t)
-	o, err := newObserver(lessontest.Env(t))
+	o, err := newObserver(testserver.LessonEnv(t))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.CreatePods(t.Context(), "c", "b", "a")).To(Succeed())
 	return o, g
@@ -81,7 +77,7 @@ func foos(t *testing.T, o *observer) dynamic.ResourceInterface {
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	lessontest.ExpectOutput(t, program)
+	testserver.ExpectOutput(t, program)
 }
 
 func expectNoCRD(t *testing.T, o *observer) {
@@ -112,7 +108,7 @@ func TestCRDIsDeletedAfterCtrlCDuringItsCreation(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	env := lessontest.Env(t)
+	env := testserver.LessonEnv(t)
 	env.Config = rest.CopyConfig(env.Config)
 	env.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -235,16 +231,4 @@ func TestListWatchPrefersTheFunctionsWithContext(t *testing.T) {
 	_, err := pair.ListWithContext(context.WithValue(t.Context(), key{}, "mine"), metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(got).To(Equal("mine"))
-}
-
-// A reflector that gets a fake client lists, because the client reports that it has no streaming lists.
-func TestFakeClientsReportThatTheyCannotStream(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	var pair cache.ListWatch
-	onFake := cache.ToListWatcherWithWatchListSemantics(&pair, fake.NewClientset())
-	g.Expect(watchlist.DoesClientNotSupportWatchListSemantics(onFake)).To(BeTrue())
-	onReal := cache.ToListWatcherWithWatchListSemantics(&pair, &kubernetes.Clientset{})
-	g.Expect(watchlist.DoesClientNotSupportWatchListSemantics(onReal)).To(BeFalse())
-	g.Expect(watchlist.DoesClientNotSupportWatchListSemantics(&pair)).To(BeFalse(), "without its client, the pair reports nothing")
 }

@@ -16,7 +16,6 @@ import (
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/lesson"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 func withPods(t *testing.T) (*testbed, *WithT) {
 	t.Helper()
 	g := NewWithT(t)
-	env := lessontest.Env(t)
+	env := testserver.LessonEnv(t)
 	g.Expect(env.CreatePods(t.Context(), "a", "b", "c")).To(Succeed())
 	// This list waits until the server's cache has all pods. The reflector's own list, of resourceVersion 0, does not.
 	_, err := env.Client.CoreV1().Pods(env.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -52,30 +51,7 @@ func (bed *testbed) expectRequests(t *testing.T, number int) {
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	lessontest.ExpectOutput(t, program)
-}
-
-func TestRetriesDuringAnOutageWatchFromTheSameVersion(t *testing.T) {
-	t.Parallel()
-	bed, g := withPods(t)
-	t.Cleanup(bed.start(t.Context()))
-	bed.expectStore(t, "Replace(a b c)")
-	g.Expect(bed.CreatePods(t.Context(), "d")).To(Succeed())
-	bed.expectStore(t, "Add(d)")
-	bed.requests.Take()
-
-	bed.outage.begin()
-	g.Expect(bed.DeletePods(t.Context(), "a")).To(Succeed())
-	bed.expectRequests(t, 3)
-	bed.outage.end()
-	bed.expectStore(t, "Update(a)", "Delete(a)")
-	version := bed.requests.All()[0].Version()
-	g.Expect(version).NotTo(BeEmpty())
-	for _, request := range bed.requests.Take() {
-		g.Expect(request.Watch()).To(BeTrue(), "%s", request)
-		g.Expect(request.Streams()).To(BeFalse(), "%s", request)
-		g.Expect(request.Version()).To(Equal(version), "%s", request)
-	}
+	testserver.ExpectOutput(t, program)
 }
 
 func TestReflectorThatStartsDuringAnOutageListsAfterIt(t *testing.T) {
@@ -90,37 +66,12 @@ func TestReflectorThatStartsDuringAnOutageListsAfterIt(t *testing.T) {
 	bed.expectStore(t, "Replace(a b c)")
 }
 
-// The list after a 410 is not older than the last resourceVersion: a reflector never returns to an older state.
-func TestListAfter410IsFromTheLastVersion(t *testing.T) {
-	t.Parallel()
-	bed, g := withPods(t)
-	t.Cleanup(bed.start(t.Context()))
-	bed.expectStore(t, "Replace(a b c)")
-	g.Expect(bed.CreatePods(t.Context(), "d")).To(Succeed())
-	bed.expectStore(t, "Add(d)")
-
-	bed.outage.begin()
-	g.Expect(bed.DeletePods(t.Context(), "a")).To(Succeed())
-	version := bed.reflector.LastSyncResourceVersion()
-	bed.expire.Store(true)
-	bed.requests.Take()
-	bed.outage.end()
-	bed.expectStore(t, "Replace(b c d)")
-	g.Expect(names(bed.store.List())).To(Equal([]string{"b", "c", "d"}))
-
-	requests := bed.requests.Take()
-	relist := requests[len(requests)-1]
-	g.Expect(relist.Streams()).To(BeTrue(), "%s", relist)
-	g.Expect(relist.Version()).To(Equal(version))
-	g.Eventually(bed.reflector.LastSyncResourceVersion).WithTimeout(lesson.Patience).ShouldNot(Equal(version))
-}
-
 // The server sends this 410 itself. It has served Foos since the CRD of this test was created, and resourceVersion 1 is
 // older.
 func TestListAfter410FromTheServerOmitsDeletedObjects(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	env := lessontest.Env(t)
+	env := testserver.LessonEnv(t)
 	bed := &testbed{Env: env, store: newStore(), noStreaming: true}
 	client, err := dynamic.NewForConfig(env.Config)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -158,16 +109,6 @@ func foo(name string) *unstructured.Unstructured {
 	foo.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("Foo"))
 	foo.SetName(name)
 	return foo
-}
-
-func TestWatchAfterAListWithoutStreamingIsFromItsVersion(t *testing.T) {
-	t.Parallel()
-	bed, g := withPods(t)
-	bed.noStreaming = true
-	t.Cleanup(bed.start(t.Context()))
-	bed.expectStore(t, "Replace(a b c)")
-	g.Eventually(bed.requests.All).WithTimeout(lesson.Patience).Should(HaveLen(2))
-	g.Expect(bed.requests.Take()[1].Version()).To(Equal(bed.reflector.LastSyncResourceVersion()))
 }
 
 // A fake client reports that it has no streaming lists. The reflector learns that if the ListWatch has the client, as

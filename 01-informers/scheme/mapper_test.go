@@ -5,10 +5,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -65,20 +63,6 @@ func TestMapperKnowsInstalledCRDs(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(mapper(t).KindForWithContext(t.Context(), schema.GroupVersionResource{Resource: "foos"})).
 		To(Equal(v1alpha1.SchemeGroupVersion.WithKind("Foo")))
-}
-
-func TestRegisteringATypeInstallsNoCRD(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	unknown := schema.GroupVersionKind{Group: "unicorns.example.com", Version: "v1", Kind: "Unicorn"}
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(unknown, &v1alpha1.Foo{})
-	g.Expect(scheme.Recognizes(unknown)).To(BeTrue())
-
-	_, err := mapper(t).RESTMappingWithContext(t.Context(), unknown.GroupKind(), unknown.Version)
-	g.Expect(apimeta.IsNoMatchError(err)).To(BeTrue(), "%v", err)
-	err = testserver.Client(t).CoreV1().RESTClient().Get().AbsPath("/apis/unicorns.example.com/v1/unicorns").Do(t.Context()).Error()
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 }
 
 // A mapper does not learn of a CRD that is installed later. A deferred one does, once the program resets it.

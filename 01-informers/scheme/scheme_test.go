@@ -17,7 +17,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	lessontest.ExpectOutput(t, program)
+	testserver.ExpectOutput(t, program)
 }
 
 func builtIn(t *testing.T) *runtime.Scheme {

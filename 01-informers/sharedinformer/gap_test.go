@@ -11,14 +11,14 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/workbook/01-informers/internal/lesson/lessontest"
+	"example.com/workbook/01-informers/internal/testserver"
 )
 
 // onServer starts an informer with one handler on the test server. Its link can be cut.
 func onServer(t *testing.T, options ...informers.SharedInformerOption) (*session, coreinformers.ConfigMapIndexInformer, *recorder) {
 	t.Helper()
 	g := NewWithT(t)
-	s, err := newSession(lessontest.Env(t))
+	s, err := newSession(testserver.LessonEnv(t))
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = s.CreateConfigMap(t.Context(), "a", "1")
 	g.Expect(err).NotTo(HaveOccurred())

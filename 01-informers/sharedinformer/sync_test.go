@@ -15,7 +15,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/workbook/01-informers/internal/lesson"
+	"example.com/workbook/01-informers/internal/testserver"
 )
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+func TestProgram(t *testing.T) {
+	testserver.ExpectOutput(t, program)
+}
 
 // bubble is an informer with a fake client in a synctest bubble, where time advances only while every
 // goroutine waits.
@@ -166,13 +173,5 @@ func TestShutDownEventHandlerWaitsForTheHandler(t *testing.T) {
 		close(gate)
 		g.Expect(<-done).To(Succeed())
 		g.Expect(slow.running()).To(BeZero())
-	})
-}
-
-func TestAFactoryHasOneInformerPerType(t *testing.T) {
-	inBubble(t, 0, func(b *bubble) {
-		g := NewWithT(b)
-		g.Expect(b.factory.Core().V1().ConfigMaps().Informer().GetIndexer()).To(BeIdenticalTo(b.informer.GetIndexer()))
-		g.Expect(b.factory.Core().V1().Secrets().Informer().GetIndexer()).NotTo(BeIdenticalTo(b.informer.GetIndexer()))
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/time/rate"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -25,16 +24,6 @@ func TestParametersOfTheDefaultLimiter(t *testing.T) {
 			g.Expect(limiter.When(i)).To(BeNumerically("~", max(baseDelay, bucket[i]), time.Microsecond), "the first failure of key %d", i)
 		}
 	})
-}
-
-func TestBackOffDoublesFromFiveMillisecondsToAThousandSeconds(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	waits := delays(newLimiter[string](), 100)
-	for n, wait := range waits[:18] {
-		g.Expect(wait).To(Equal(5*time.Millisecond<<n), "failure %d", n)
-	}
-	g.Expect(waits[18:]).To(HaveEach(1000 * time.Second))
 }
 
 func TestBackOffIsPerKeyAndForgetResetsIt(t *testing.T) {
@@ -96,30 +85,6 @@ func TestOtherLimiters(t *testing.T) {
 			NewWithT(t).Expect(delays(test.limiter, 5)).To(Equal(test.want))
 		})
 	}
-}
-
-// Kubernetes' Deployment controller has this number of retries.
-func TestFifteenRetriesTakeLessThanThreeMinutes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		start, reconciliations := time.Now(), 0
-		var dropped time.Duration
-		loop := &loop{
-			queue:      newQueueWith(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()),
-			reconcile:  withoutContext(func(cache.ObjectName) error { reconciliations++; return errNotYet }),
-			maxRetries: 15,
-		}
-		loop.dropped = func(_ cache.ObjectName, err error) {
-			g.Expect(err).To(MatchError(errNotYet))
-			dropped = time.Since(start)
-			loop.queue.ShutDown()
-		}
-		loop.queue.Add(key)
-		loop.run(t.Context(), 1)
-		g.Expect(reconciliations).To(Equal(16))
-		g.Expect(dropped).To(Equal(163835 * time.Millisecond))
-	})
 }
 
 func TestForgetDoesNotCancelADelayedAdd(t *testing.T) {

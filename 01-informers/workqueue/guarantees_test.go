@@ -20,16 +20,6 @@ func take[T comparable](g Gomega, queue workqueue.TypedInterface[T]) T {
 	return item
 }
 
-func TestAKeyAddedDuringItsProcessingIsReconciledOnceMore(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{0, 1, 100} {
-		g := NewWithT(t)
-		again := min(n, 1)
-		before, after, reconciliations := addWhileProcessing(n)
-		g.Expect([]int{before, after, reconciliations}).To(Equal([]int{0, again, 1 + again}), "%d Adds", n)
-	}
-}
-
 func TestDifferentKeysAreProcessedAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

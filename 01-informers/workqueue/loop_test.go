@@ -14,7 +14,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/workbook/01-informers/internal/lesson"
+	"example.com/workbook/01-informers/internal/testserver"
 )
+
+// In a bubble the delays of the program take no time.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { testserver.ExpectOutput(t, program) })
+}
 
 func TestADroppedKeyHasAllRetriesAfterTheNextEvent(t *testing.T) {
 	t.Parallel()

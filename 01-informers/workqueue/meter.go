@@ -75,26 +75,6 @@ func (m *meter) add(name string) *metric {
 	return metric
 }
 
-// value returns the value of a metric, or 0.
-func (m *meter) value(name string) float64 {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if metric := m.metrics[name]; metric != nil {
-		return metric.value
-	}
-	return 0
-}
-
-// observations returns the number of observations of a histogram, or 0.
-func (m *meter) observations(name string) int {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if metric := m.metrics[name]; metric != nil {
-		return metric.observations
-	}
-	return 0
-}
-
 // lines returns a line for each metric of the queue.
 func (m *meter) lines() []string {
 	m.lock.Lock()

@@ -19,6 +19,13 @@ func measured(name string, provider workqueue.MetricsProvider) workqueue.TypedRa
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, MetricsProvider: provider})
 }
 
+// of returns a metric as it is now.
+func (m *meter) of(name string) metric {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	return *m.metrics[name]
+}
+
 func TestTheNamesOfTheMetrics(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -38,20 +45,20 @@ func TestDepthAndAddsDoNotCountCoalescedAdds(t *testing.T) {
 	for range 100 {
 		queue.Add("a")
 	}
-	g.Expect(meter.value(adds)).To(BeEquivalentTo(1))
-	g.Expect(meter.value(depth)).To(BeEquivalentTo(1))
+	g.Expect(meter.of(adds).value).To(BeEquivalentTo(1))
+	g.Expect(meter.of(depth).value).To(BeEquivalentTo(1))
 
 	item := take(g, queue)
-	g.Expect(meter.value(depth)).To(BeZero(), "a key being processed does not wait")
+	g.Expect(meter.of(depth).value).To(BeZero(), "a key being processed does not wait")
 	for range 100 {
 		queue.Add(item)
 	}
-	g.Expect(meter.value(adds)).To(BeEquivalentTo(2))
-	g.Expect(meter.value(depth)).To(BeEquivalentTo(1), "a dirty key is counted, although Len is 0")
+	g.Expect(meter.of(adds).value).To(BeEquivalentTo(2))
+	g.Expect(meter.of(depth).value).To(BeEquivalentTo(1), "a dirty key is counted, although Len is 0")
 	g.Expect(queue.Len()).To(BeZero())
 	queue.Done(item)
 	take(g, queue)
-	g.Expect(meter.value(depth)).To(BeZero())
+	g.Expect(meter.of(depth).value).To(BeZero())
 }
 
 func TestDurationsOfWaitingAndProcessing(t *testing.T) {
@@ -66,10 +73,10 @@ func TestDurationsOfWaitingAndProcessing(t *testing.T) {
 		item := take(g, queue)
 		time.Sleep(7 * time.Second)
 		queue.Done(item)
-		g.Expect(meter.value(latency)).To(BeEquivalentTo(3))
-		g.Expect(meter.observations(latency)).To(Equal(1))
-		g.Expect(meter.value(workDuration)).To(BeEquivalentTo(7))
-		g.Expect(meter.observations(workDuration)).To(Equal(1))
+		g.Expect(meter.of(latency).value).To(BeEquivalentTo(3))
+		g.Expect(meter.of(latency).observations).To(Equal(1))
+		g.Expect(meter.of(workDuration).value).To(BeEquivalentTo(7))
+		g.Expect(meter.of(workDuration).observations).To(Equal(1))
 	})
 }
 
@@ -88,9 +95,9 @@ func TestUnfinishedWorkShowsAHangingReconciliation(t *testing.T) {
 		take(g, queue)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		g.Expect(meter.value(unfinishedWork)).To(BeEquivalentTo(30))
-		g.Expect(meter.value(longestRunning)).To(BeEquivalentTo(20))
-		g.Expect(meter.observations(workDuration)).To(BeZero())
+		g.Expect(meter.of(unfinishedWork).value).To(BeEquivalentTo(30))
+		g.Expect(meter.of(longestRunning).value).To(BeEquivalentTo(20))
+		g.Expect(meter.of(workDuration).observations).To(BeZero())
 	})
 }
 
@@ -106,12 +113,12 @@ func TestRetriesCountEveryAddAfter(t *testing.T) {
 		queue.AddAfter("looks again", time.Minute)
 		queue.AddAfter("at once", 0)
 		queue.Add("an event")
-		g.Expect(meter.value(retries)).To(BeEquivalentTo(3))
-		g.Expect(meter.value(adds)).To(BeEquivalentTo(2), "a delayed key is not in the queue")
+		g.Expect(meter.of(retries).value).To(BeEquivalentTo(3))
+		g.Expect(meter.of(adds).value).To(BeEquivalentTo(2), "a delayed key is not in the queue")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		g.Expect(meter.value(adds)).To(BeEquivalentTo(4))
-		g.Expect(meter.value(retries)).To(BeEquivalentTo(3))
+		g.Expect(meter.of(adds).value).To(BeEquivalentTo(4))
+		g.Expect(meter.of(retries).value).To(BeEquivalentTo(3))
 	})
 }
 
@@ -141,6 +148,6 @@ func TestSetProviderIsForQueuesThatAreMadeLater(t *testing.T) {
 	late := measured("late", nil)
 	defer late.ShutDown()
 	late.Add("a")
-	g.Expect(first.value(adds)).To(BeEquivalentTo(1))
+	g.Expect(first.of(adds).value).To(BeEquivalentTo(1))
 	g.Expect(second.lines()).To(BeEmpty(), "the second call has no effect")
 }

@@ -11,7 +11,7 @@ import (
 
 // byHandScenarios are for an Env with RollOut: they simulate what a real Deployment controller does not do, or not within the
 // time of a test.
-var byHandScenarios = []scenario{
+var byHandScenarios = []Scenario{
 	{"reports why a Deployment has no pods, with the message of its condition", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		s.change(f, func(spec *v1alpha1.FooSpec) { spec.Replicas = new(int32(2)) })
@@ -45,12 +45,6 @@ var byHandScenarios = []scenario{
 		s.rollOut("web-server")
 		s.expect(f, metav1.ConditionTrue, v1alpha1.ReasonAvailable)
 		s.expectEvents(f, available, available)
-	}},
-
-	{"works with the greatest number of replicas that the API allows", func(s *scenarioRun) {
-		f := s.foo("web", "web-server", new(int32(100)))
-		s.Expect(s.Client.Create(s.ctx, f)).To(gomega.Succeed())
-		s.expectAvailable(f, 100)
 	}},
 }
 

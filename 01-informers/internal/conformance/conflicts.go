@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"fmt"
-
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +10,7 @@ import (
 )
 
 // conflictScenarios are about objects of the same name.
-var conflictScenarios = []scenario{
+var conflictScenarios = []Scenario{
 	{"reports a Deployment of the name that it does not own, leaves it unchanged, and recovers when it is deleted", func(s *scenarioRun) {
 		s.conflictWith("web-server", nil)
 	}},
@@ -80,25 +78,6 @@ var conflictScenarios = []scenario{
 		s.expectAvailable(second, 1)
 		s.expectEvents(first, available, available)
 		s.expectEvents(second, nameConflict, available)
-	}},
-
-	{"gives a deploymentName to one of two Foos that are created at once, and reports a conflict for the other", func(s *scenarioRun) {
-		for i := range 5 {
-			name := fmt.Sprintf("web-%d", i)
-			foos := []*v1alpha1.Foo{s.create(name+"-a", name), s.create(name+"-b", name)}
-			owner := &appsv1.Deployment{}
-			s.soon(func(g gomega.Gomega) {
-				g.Expect(s.Client.Get(s.ctx, s.key(name), owner)).To(gomega.Succeed())
-			})
-			if metav1.IsControlledBy(owner, foos[1]) {
-				foos[0], foos[1] = foos[1], foos[0]
-			}
-			s.expect(foos[1], metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			s.expectAvailable(foos[0], 1)
-			s.soon(func(g gomega.Gomega) { g.Expect(s.events(g, foos[0])).To(gomega.Equal([]string{available})) })
-			s.soon(func(g gomega.Gomega) { g.Expect(s.events(g, foos[1])).To(gomega.Equal([]string{nameConflict})) })
-			s.Expect(s.deployment(name).UID).To(gomega.Equal(owner.UID))
-		}
 	}},
 }
 

@@ -7,6 +7,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/onsi/gomega"
@@ -38,28 +39,15 @@ type Env struct {
 type Scenario struct {
 	// Name is the end of a sentence that begins with "The operator".
 	Name string
-	// Run runs the scenario. It asserts with g, which ends the test at the first failure.
-	Run func(ctx context.Context, g gomega.Gomega, env *Env)
+	run  func(s *scenarioRun)
+}
+
+// Run runs the scenario. It asserts with g, which ends the test at the first failure.
+func (s Scenario) Run(ctx context.Context, g gomega.Gomega, env *Env) {
+	s.run(&scenarioRun{Gomega: g, Env: env, ctx: ctx})
 }
 
 // Scenarios returns those for any Env. They may run in parallel, each in a namespace of its own.
 func Scenarios() []Scenario {
-	return export(lifeScenarios, conflictScenarios, repairScenarios, rejectionScenarios, inputScenarios)
-}
-
-type scenario struct {
-	name string
-	run  func(s *scenarioRun)
-}
-
-func export(groups ...[]scenario) []Scenario {
-	var all []Scenario
-	for _, group := range groups {
-		for _, one := range group {
-			all = append(all, Scenario{Name: one.name, Run: func(ctx context.Context, g gomega.Gomega, env *Env) {
-				one.run(&scenarioRun{Gomega: g, Env: env, ctx: ctx})
-			}})
-		}
-	}
-	return all
+	return slices.Concat(lifeScenarios, conflictScenarios, repairScenarios, rejectionScenarios, inputScenarios)
 }

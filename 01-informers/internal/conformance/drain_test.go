@@ -81,6 +81,7 @@ func TestShutdownWaitsForTheReconciliationUnderWay(t *testing.T) {
 		e.Consistently(running.Done()).WithTimeout(500*time.Millisecond).ShouldNot(BeClosed(), "a reconciliation is under way")
 		e.create("late", "late")
 		e.Consistently(running.Done()).WithTimeout(500*time.Millisecond).ShouldNot(BeClosed(), "it is still under way")
+		e.Expect(e.holder()).NotTo(BeEmpty(), "the lease is held until then")
 		statuses.open()
 
 		e.Expect(running.Wait()).To(Succeed())

@@ -17,7 +17,7 @@ import (
 )
 
 // lifeScenarios are about a Foo without errors and conflicts.
-var lifeScenarios = []scenario{
+var lifeScenarios = []Scenario{
 	{"creates a Deployment for a Foo, and reports when its replicas are available", func(s *scenarioRun) {
 		f := s.create("web", "web-server")
 		s.expectDeployment(f)
@@ -40,16 +40,6 @@ var lifeScenarios = []scenario{
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 			g.Expect(status).NotTo(gomega.BeEmpty())
 			s.Expect(status).To(gomega.HaveKey("availableReplicas"))
-		})
-	}},
-
-	{"writes nothing to a Foo and its Deployment in steady state", func(s *scenarioRun) {
-		f := s.createReady("web", "web-server")
-		s.expectEvents(f, available)
-		fooVersion, deploymentVersion := s.settled(f), s.settled(s.deployment("web-server"))
-		s.always(func(g gomega.Gomega) {
-			g.Expect(s.versionOf(g, f)).To(gomega.Equal(fooVersion))
-			g.Expect(s.versionOf(g, s.deployment("web-server"))).To(gomega.Equal(deploymentVersion))
 		})
 	}},
 

@@ -126,16 +126,27 @@ func (e *operatorEnv) startRenamed() (*v1alpha1.Foo, *appsv1.Deployment, *gate) 
 	return f, old, deletions
 }
 
-// The operator's deletion is of a Deployment that the Foo no longer owns.
-func TestOldDeploymentThatWasReleasedIsNotDeleted(t *testing.T) {
+// The operator's deletion is of a Deployment that the Foo no longer owns, or of one that has gone, and there is another one of
+// its name.
+func TestOldDeploymentThatIsNoLongerOwnedIsNotDeleted(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(e *operatorEnv) {
-		f, old, deletions := e.startRenamed()
-		e.release(old, old.Labels)
-		deletions.open()
-		e.expectAvailable(f, 1)
-		e.Expect(e.deployment("old").ResourceVersion).To(Equal(old.ResourceVersion))
-	})
+	for name, isReplaced := range map[string]bool{"released": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			forEach(t, func(e *operatorEnv) {
+				f, old, deletions := e.startRenamed()
+				if isReplaced {
+					e.delete(old)
+					old = e.createNotOwned("old", nil)
+				} else {
+					e.release(old, old.Labels)
+				}
+				deletions.open()
+				e.expectAvailable(f, 1)
+				e.Expect(e.deployment("old").ResourceVersion).To(Equal(old.ResourceVersion))
+			})
+		})
+	}
 }
 
 // The deploymentName is changed back before the deletion of the old Deployment arrives. If another writer has changed that since

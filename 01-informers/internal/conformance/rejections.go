@@ -17,7 +17,7 @@ import (
 )
 
 // rejectionScenarios are about an API server that rejects the Deployment, because of a quota of no Deployments.
-var rejectionScenarios = []scenario{
+var rejectionScenarios = []Scenario{
 	{"reports a rejection with the API server's message, stops after the last retry, and tries again when the spec changes", func(s *scenarioRun) {
 		quota := s.forbidDeployments()
 		f := s.create("web", "web-server")

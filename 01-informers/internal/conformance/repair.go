@@ -10,7 +10,7 @@ import (
 )
 
 // repairScenarios are about drift: what other writers do to a Foo's Deployment and to its status.
-var repairScenarios = []scenario{
+var repairScenarios = []Scenario{
 	{"corrects what another writer changes, and keeps what it adds", func(s *scenarioRun) {
 		f := s.createReady("web", "web-server")
 		deployment := s.deployment("web-server")

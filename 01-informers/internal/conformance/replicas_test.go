@@ -55,7 +55,7 @@ func by(identity string) func(inprocess.Write) bool {
 func TestLeaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	forEach(t, func(e *operatorEnv) {
-		e.handOver(func(leader *inprocess.Running) { leader.Cut() })
+		e.handOver(nil, func(leader *inprocess.Running) { leader.Cut() })
 	})
 }
 
@@ -65,18 +65,15 @@ func TestLeaderCannotRenewTheLease(t *testing.T) {
 	t.Parallel()
 	forEach(t, func(e *operatorEnv) {
 		leases := newGate(func(req *http.Request) bool { return strings.Contains(req.URL.Path, "/leases") })
-		e.wrapFirst = leases.wrap
-		e.handOver(func(*inprocess.Running) { leases.close() })
+		e.handOver(leases.wrap, func(*inprocess.Running) { leases.close() })
 	})
 }
 
-// handOver has a leader fail while more and more Foos are created, and asserts that no two replicas write at once.
-func (e *operatorEnv) handOver(fail func(leader *inprocess.Running)) {
+// handOver has a leader, with a wrapper of its transport, fail while more and more Foos are created, and asserts that no two
+// replicas write at once.
+func (e *operatorEnv) handOver(wrap func(http.RoundTripper) http.RoundTripper, fail func(leader *inprocess.Running)) {
 	e.t.Helper()
-	if e.wrapFirst == nil {
-		e.wrapFirst = func(next http.RoundTripper) http.RoundTripper { return next }
-	}
-	first := e.startWith(e.wrapFirst, electBriefly)
+	first := e.startWith(wrap, electBriefly)
 	e.Eventually(e.holder).WithTimeout(e.Soon).ShouldNot(BeEmpty())
 	leader := e.holder()
 	second := e.start(electBriefly)
@@ -184,6 +181,7 @@ func TestReplicaThatIsNotTheLeader(t *testing.T) {
 		f := e.create("web", "web-server")
 		e.Consistently(func() []inprocess.Write { return e.account.Writes(e.t, "") }).WithTimeout(2 * time.Second).Should(BeEmpty())
 		standby.Stop(e.t)
+		e.Expect(e.holder()).To(Equal("another"), "it does not release the lease of another replica")
 		e.refresh(f)
 		e.Expect(f.Status).To(Equal(v1alpha1.FooStatus{}))
 	})

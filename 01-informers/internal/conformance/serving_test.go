@@ -11,10 +11,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/workbook/01-informers/internal/conformance/inprocess"
@@ -26,7 +23,7 @@ import (
 func TestProbesAndMetrics(t *testing.T) {
 	t.Parallel()
 	forEach(t, func(e *operatorEnv) {
-		probes, metrics := freeAddress(e.t), freeAddress(e.t)
+		probes, metrics := testserver.FreeAddress(e.t), testserver.FreeAddress(e.t)
 		running := e.start(elect, func(o *operator.Options) { o.ProbeAddress, o.MetricsAddress = probes, metrics })
 		for _, path := range []string{"/healthz", "/readyz"} {
 			e.Eventually(func() int {
@@ -47,10 +44,11 @@ func TestProbesAndMetrics(t *testing.T) {
 		code, _ = get(e.ctx, url, "nonsense")
 		// With controller-runtime it is 500 (pkg/metrics/filters/filters.go).
 		e.Expect(code).To(BeElementOf(http.StatusUnauthorized, http.StatusInternalServerError), "with an invalid token")
-		code, _ = get(e.ctx, url, e.token("unbound"))
+		_, unbound := testserver.Token(e.t, e.Namespace, "unbound")
+		code, _ = get(e.ctx, url, unbound)
 		e.Expect(code).To(Equal(http.StatusForbidden), "with a token, and without the permission")
-		e.allowMetrics("reader")
-		reader := e.token("reader")
+		user, reader := testserver.Token(e.t, e.Namespace, "reader")
+		testserver.Allow(e.t, user, rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
 		// A decision is cached, also if it is negative.
 		e.Eventually(func(g Gomega) {
 			code, body := get(e.ctx, url, reader)
@@ -86,12 +84,12 @@ func TestAddressInUse(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	forEach(t, func(e *operatorEnv) {
-		unbound := e.token("unbound")
+		_, unbound := testserver.Token(e.t, e.Namespace, "unbound")
 		for what, test := range map[string]struct {
 			config func(*rest.Config)
 			want   string // matches a part of the message
 		}{
-			"no cluster":    {func(c *rest.Config) { c.Host = "https://" + freeAddress(e.t) }, "connection refused"},
+			"no cluster":    {func(c *rest.Config) { c.Host = "https://" + testserver.FreeAddress(e.t) }, "connection refused"},
 			"no such user":  {func(c *rest.Config) { c.BearerToken = "nonsense" }, "Unauthorized|provide credentials"},
 			"no permission": {func(c *rest.Config) { c.BearerToken = unbound }, "cannot list resource"},
 			"no CRD":        {func(c *rest.Config) { c.Wrap(withoutFoos) }, "make install"},
@@ -112,17 +110,6 @@ func withoutFoos(next http.RoundTripper) http.RoundTripper {
 		}
 		return next.RoundTrip(request)
 	})
-}
-
-// freeAddress returns an address that is not in use.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // get returns the code and the body of a response; 0 if there was none.
@@ -148,28 +135,4 @@ func get(ctx context.Context, url, token string) (int, string) {
 		return 0, ""
 	}
 	return response.StatusCode, string(body)
-}
-
-// token creates a ServiceAccount and returns a token of it.
-func (e *operatorEnv) token(name string) string {
-	accounts := testserver.Client(e.t).CoreV1().ServiceAccounts(e.Namespace)
-	_, err := accounts.Create(e.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	e.Expect(err).NotTo(HaveOccurred())
-	token, err := accounts.CreateToken(e.ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	e.Expect(err).NotTo(HaveOccurred())
-	return token.Status.Token
-}
-
-// allowMetrics gives a ServiceAccount the permission to get /metrics.
-func (e *operatorEnv) allowMetrics(name string) {
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: e.Namespace + "-metrics"},
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
-	}
-	e.Expect(e.Client.Create(e.ctx, role)).To(Succeed())
-	e.Expect(e.Client.Create(e.ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: e.Namespace, Name: name}},
-	})).To(Succeed())
 }

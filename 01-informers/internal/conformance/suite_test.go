@@ -9,14 +9,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/conformance/inprocess"
 	"example.com/workbook/01-informers/internal/operator"
 	"example.com/workbook/01-informers/internal/testserver"
@@ -52,7 +47,7 @@ func TestConformance(t *testing.T) {
 		t.Run(implementation, func(t *testing.T) {
 			running := inprocess.Start(t, inprocess.NewAccount(t), inprocess.Settings{Implementation: implementation})
 			t.Run("scenarios", func(t *testing.T) {
-				for _, scenario := range slices.Concat(Scenarios(), export(byHandScenarios)) {
+				for _, scenario := range slices.Concat(Scenarios(), byHandScenarios) {
 					t.Run(scenario.Name, func(t *testing.T) {
 						t.Parallel()
 						scenario.Run(t.Context(), NewWithT(t), newEnv(t))
@@ -67,37 +62,14 @@ func TestConformance(t *testing.T) {
 // newEnv returns an environment on an API server without any of Kubernetes' controllers.
 func newEnv(t *testing.T) *Env {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	c, err := client.New(testserver.Config(t), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := inprocess.Client(t)
 	return &Env{
 		Client:    c,
 		Namespace: testserver.Namespace(t),
-		RollOut:   func(ctx context.Context, key client.ObjectKey) error { return rollOut(ctx, c, key) },
+		RollOut:   func(ctx context.Context, key client.ObjectKey) error { return inprocess.RollOut(ctx, c, key) },
 		Soon:      30 * time.Second,
 		AtRest:    500 * time.Millisecond,
 	}
-}
-
-// rollOut simulates the Deployment controller and the kubelets: all replicas are updated and available.
-func rollOut(ctx context.Context, c client.Client, key client.ObjectKey) error {
-	var deployment appsv1.Deployment
-	if err := c.Get(ctx, key, &deployment); err != nil {
-		return err
-	}
-	replicas := *deployment.Spec.Replicas
-	deployment.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: deployment.Generation,
-		Replicas:           replicas,
-		UpdatedReplicas:    replicas,
-		ReadyReplicas:      replicas,
-		AvailableReplicas:  replicas,
-	}
-	return c.Status().Update(ctx, &deployment)
 }
 
 // operatorEnv is a run in which the test itself starts and stops operators, confined to its namespace.
@@ -106,8 +78,6 @@ type operatorEnv struct {
 	t              *testing.T
 	implementation string
 	account        *inprocess.Account
-	// wrapFirst, if set, wraps the transport of the first of two replicas.
-	wrapFirst func(http.RoundTripper) http.RoundTripper
 }
 
 // forEach runs a test for each implementation, in parallel.
@@ -127,10 +97,10 @@ func forEach(t *testing.T, test func(e *operatorEnv)) {
 // start starts an operator.
 func (e *operatorEnv) start(options ...func(*operator.Options)) *inprocess.Running {
 	e.t.Helper()
-	return e.startWith(func(next http.RoundTripper) http.RoundTripper { return next }, options...)
+	return e.startWith(nil, options...)
 }
 
-// startWith starts an operator with a wrapper of its transport.
+// startWith starts an operator with a wrapper of its transport, or none.
 func (e *operatorEnv) startWith(wrap func(http.RoundTripper) http.RoundTripper, options ...func(*operator.Options)) *inprocess.Running {
 	e.t.Helper()
 	return inprocess.Start(e.t, e.account, inprocess.Settings{

@@ -25,14 +25,6 @@ func write(t *testing.T, file, host string) {
 	}
 }
 
-func TestConfigReadsTheNamedFile(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	file := filepath.Join(t.TempDir(), "config")
-	write(t, file, "https://named.example.com")
-	g.Expect(connect.Config(file)).To(HaveField("Host", "https://named.example.com"))
-}
-
 func TestConfigFindsTheWorkbooksOwn(t *testing.T) {
 	for name, test := range map[string]struct {
 		kubeconfig, marker, from, want string

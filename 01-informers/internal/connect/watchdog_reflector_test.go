@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/handmade"
 )
 
 // api is an API server with one ConfigMap that changes after the first watch has begun, without an event on that watch.
@@ -131,15 +133,7 @@ func reflect(t *testing.T, config *rest.Config) func() string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configMaps := clients.CoreV1().ConfigMaps("default")
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return configMaps.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return configMaps.Watch(ctx, options)
-		},
-	}
+	source := handmade.ListWatch(clients.CoreV1().ConfigMaps("default"))
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	reflector := cache.NewReflectorWithOptions(source, &corev1.ConfigMap{}, store, cache.ReflectorOptions{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -118,12 +118,6 @@ func wait(d time.Duration) {
 	}
 }
 
-func TestIdleWatchIsOffAtZero(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	g.Expect(IdleWatch(0)(http.DefaultTransport)).To(BeIdenticalTo(http.DefaultTransport))
-}
-
 // A watch that its caller ends leaves no timer and no goroutine behind: the bubble would wait for them.
 func TestIdleWatchClosed(t *testing.T) {
 	t.Parallel()

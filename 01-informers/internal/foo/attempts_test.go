@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
@@ -102,16 +101,6 @@ func TestAttemptsStartAgain(t *testing.T) {
 			g.Expect(attempts.known).To(BeEmpty(), "what is known of the old one is dropped")
 		})
 	}
-}
-
-func TestAttemptsOfTwoFoosAreCountedApart(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	attempts, _ := newAttempts(0)
-	f, other := aFoo(), aFoo()
-	other.Name, other.UID = "other", types.UID("uid-2")
-	attempts.NoteRejected(f, quota)
-	g.Expect(attempts.Of(other)).To(Equal(Retry{}))
 }
 
 // A restart loses the count. The condition says that it was exhausted.

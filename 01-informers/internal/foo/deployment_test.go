@@ -22,65 +22,19 @@ func aFoo() *v1alpha1.Foo {
 	}
 }
 
-func TestDeployment(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	f := aFoo()
-	deployment := Deployment(f, image)
-	g.Expect(*deployment.Name).To(Equal("web"), "the name in the spec, not the Foo's")
-	g.Expect(*deployment.Namespace).To(Equal("space"))
-	g.Expect(*deployment.Spec.Replicas).To(Equal(int32(1)))
-	labels := map[string]string{labelName: "foo", labelInstance: "one", LabelManagedBy: "foo-operator"}
-	g.Expect(deployment.Labels).To(Equal(labels))
-	g.Expect(deployment.Spec.Template.Labels).To(Equal(labels))
-	for label, value := range deployment.Spec.Selector.MatchLabels {
-		g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue(label, value), "the selector finds the pods")
-	}
-	g.Expect(deployment.OwnerReferences).To(HaveLen(1))
-	owner := deployment.OwnerReferences[0]
-	g.Expect(*owner.APIVersion).To(Equal("samplecontroller.example.com/v1alpha1"))
-	g.Expect(*owner.Kind).To(Equal("Foo"))
-	g.Expect(*owner.UID).To(BeEquivalentTo("uid-1"))
-	g.Expect(*owner.Controller).To(BeTrue())
-	g.Expect(*owner.BlockOwnerDeletion).To(BeTrue())
-	g.Expect(deployment.Spec.Template.Spec.Containers).To(HaveLen(1))
-	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Name).To(Equal("foo"))
-	g.Expect(*deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
-	g.Expect(deployment.Spec.Template.Spec.Containers[0].ImagePullPolicy).To(HaveValue(Equal(corev1.PullIfNotPresent)), "not chosen by the tag of the first image")
-
-	f.Spec.Replicas = new(int32(0))
-	g.Expect(*Deployment(f, image).Spec.Replicas).To(BeZero(), "0 is not unset")
-}
-
 func TestOwnerOf(t *testing.T) {
 	t.Parallel()
-	reference := metav1.OwnerReference{
-		APIVersion: "samplecontroller.example.com/v1alpha1", Kind: "Foo", Name: "one", UID: "uid-1", Controller: new(true),
+	g := NewWithT(t)
+	ownerOf := func(references ...metav1.OwnerReference) *metav1.OwnerReference {
+		return OwnerOf(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{OwnerReferences: references}})
 	}
-	for name, test := range map[string]struct {
-		change func(*metav1.OwnerReference)
-		owned  bool
-	}{
-		"a Foo":                   {func(*metav1.OwnerReference) {}, true},
-		"an owner, no controller": {func(r *metav1.OwnerReference) { r.Controller = nil }, false},
-		"another kind":            {func(r *metav1.OwnerReference) { r.Kind = "Bar" }, false},
-		"another group's Foo":     {func(r *metav1.OwnerReference) { r.APIVersion = "example.org/v1alpha1" }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-			owner := reference
-			test.change(&owner)
-			found := OwnerOf(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}})
-			if !test.owned {
-				g.Expect(found).To(BeNil())
-				return
-			}
-			g.Expect(found).NotTo(BeNil())
-			g.Expect(found.Name).To(Equal("one"))
-		})
-	}
-	NewWithT(t).Expect(OwnerOf(&appsv1.Deployment{})).To(BeNil())
+	const version = "samplecontroller.example.com/v1alpha1"
+	owner := metav1.OwnerReference{APIVersion: version, Kind: "Foo", Name: "one", Controller: new(true)}
+	g.Expect(ownerOf(owner)).To(HaveValue(Equal(owner)))
+	g.Expect(ownerOf()).To(BeNil())
+	g.Expect(ownerOf(metav1.OwnerReference{APIVersion: version, Kind: "Foo"})).To(BeNil(), "an owner, and no controller")
+	g.Expect(ownerOf(metav1.OwnerReference{APIVersion: version, Kind: "Bar", Controller: new(true)})).To(BeNil())
+	g.Expect(ownerOf(metav1.OwnerReference{APIVersion: "example.org/v1alpha1", Kind: "Foo", Controller: new(true)})).To(BeNil())
 }
 
 func TestReduce(t *testing.T) {
@@ -142,6 +96,7 @@ func TestIsAsDesired(t *testing.T) {
 		"an added label":      {func(d *appsv1.Deployment) { d.Labels["team"] = "blue" }, true},
 		"another image":       {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "other" }, false},
 		"another name":        {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Name = "other" }, false},
+		"another pull policy": {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways }, false},
 		"other replicas":      {func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) }, false},
 		"a missing label":     {func(d *appsv1.Deployment) { delete(d.Labels, labelName) }, false},
 		"no owner":            {func(d *appsv1.Deployment) { d.OwnerReferences = nil }, false},

@@ -124,6 +124,14 @@ func TestClassify(t *testing.T) {
 	NewWithT(t).Expect(Classify("applying", nil)).To(Succeed())
 }
 
+// The caches of an operator that starts try again after a temporary error.
+func TestTemporaryErrorDoesNotEndTheStart(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	g.Expect(StartError(nil)).To(Succeed())
+	g.Expect(StartError(apierrors.NewInternalError(errors.New("etcd")))).To(Succeed())
+}
+
 func TestIsOwnedByOthers(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

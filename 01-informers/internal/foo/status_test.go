@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
@@ -111,28 +110,6 @@ func TestStatus(t *testing.T) {
 	g.Expect(Status(f, Observation{}, later).AvailableReplicas).To(BeZero())
 }
 
-func TestStalledIsSetAndRemoved(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	f := aFoo()
-	rejected := &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "no"}
-	f.Status = Status(f, Observation{Failure: rejected}, start)
-	g.Expect(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
-	isReported := func() bool { return reportedFailure(f) != nil }
-	g.Expect(isReported()).To(BeFalse())
-
-	f.Status = Status(f, Observation{Failure: rejected, Exhausted: true}, start)
-	stalled := apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)
-	g.Expect(stalled.Reason).To(Equal(v1alpha1.ReasonRetriesExhausted))
-	g.Expect(stalled.ObservedGeneration).To(Equal(int64(2)))
-	g.Expect(reportedFailure(f)).To(Equal(rejected))
-
-	f.Generation = 3
-	g.Expect(isReported()).To(BeFalse(), "another spec")
-	f.Status = Status(f, Observation{}, later)
-	g.Expect(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
-}
-
 // A request that keeps failing is one write of the status, whatever addresses and times are in the errors.
 func TestTransientErrorIsReportedOnce(t *testing.T) {
 	t.Parallel()
@@ -151,7 +128,7 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 	g.Expect(ReadyOf(Status(f, Observation{Failure: NameConflict("web")}, later)).Reason).To(Equal(v1alpha1.ReasonNameConflict))
 }
 
-func TestMessageFitsIntoACondition(t *testing.T) {
+func TestMessageFitsIntoAConditionAndAnEvent(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	long := Observation{Failure: &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("\u725b", 20000)}}
@@ -159,4 +136,9 @@ func TestMessageFitsIntoACondition(t *testing.T) {
 	g.Expect(len(message)).To(And(BeNumerically("<=", maxConditionMessage), BeNumerically(">", maxConditionMessage-4)))
 	g.Expect(message).To(HaveSuffix("\u725b…"), "cut between two characters")
 	g.Expect(shorten("short", maxEventNote)).To(Equal("short"))
+
+	// The API server rejects a longer note of an Event (k8s.io/kubernetes/pkg/apis/core/validation/events.go, NoteLengthLimit).
+	transitions := Transitions(v1alpha1.FooStatus{}, Status(aFoo(), long, start))
+	g.Expect(transitions).To(HaveLen(1))
+	g.Expect(len(transitions[0].Note())).To(And(BeNumerically("<=", 1024), BeNumerically(">", 1020)))
 }

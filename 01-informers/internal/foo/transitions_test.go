@@ -2,7 +2,6 @@ package foo
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -70,15 +69,4 @@ func TestTransitions(t *testing.T) {
 			g.Expect(got).To(Equal(test.want))
 		})
 	}
-}
-
-// The API server rejects a longer one (k8s.io/kubernetes/pkg/apis/core/validation/events.go, NoteLengthLimit).
-func TestNoteFitsIntoAnEvent(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	long := Observation{Failure: &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: strings.Repeat("n", 5000)}}
-	after := Status(aFoo(), long, start)
-	transitions := Transitions(v1alpha1.FooStatus{}, after)
-	g.Expect(transitions).To(HaveLen(1))
-	g.Expect(transitions[0].Note()).To(HaveLen(1024))
 }

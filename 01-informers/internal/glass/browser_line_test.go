@@ -12,8 +12,6 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // link is a connection between page and server that can be cut.
@@ -144,24 +142,6 @@ func (b browser) anotherRun(t *testing.T) {
 	page.eventually(cardIn("list", "past", "apple") + ` && !` + cardIn("watch", "past", "apple"))
 	s.create(t, "pear")
 	page.eventually(cardIn("done", "past", "pear"))
-}
-
-func (b browser) secretsAreNotShown(t *testing.T) {
-	t.Parallel()
-	const password = "correct-horse-battery"
-	s := open(t, "secrets", Options{}).synced(t)
-	page := b.open(t, s.URL)
-	_, err := s.client.CoreV1().Secrets(s.ns).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "apple", Annotations: map[string]string{"copy": password}},
-		Data:       map[string][]byte{"password": []byte(password)},
-	}, metav1.CreateOptions{})
-	page.Expect(err).NotTo(HaveOccurred())
-	page.follow("done", "past", "apple")
-	evaluate[bool](page, `document.querySelector("summary").click() ?? true`)
-	page.eventually(`document.querySelector("pre").textContent.includes("name: apple")`)
-	dom := evaluate[string](page, `document.documentElement.outerHTML`)
-	page.Expect(dom).To(ContainSubstring("Only the metadata"))
-	page.Expect(dom).NotTo(Or(ContainSubstring(password), ContainSubstring("Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5")))
 }
 
 // namesAreOnlyText publishes events with markup, which the page shows as text.

@@ -21,7 +21,6 @@ func TestPage(t *testing.T) {
 	t.Run("AfterALostConnection", b.afterALostConnection)
 	t.Run("Dropped", b.droppedEvents)
 	t.Run("AnotherRun", b.anotherRun)
-	t.Run("SecretsAreNotShown", b.secretsAreNotShown)
 	t.Run("NamesAreOnlyText", b.namesAreOnlyText)
 	t.Run("WithoutAnimations", b.withoutAnimations)
 	t.Run("Readable", b.readable)

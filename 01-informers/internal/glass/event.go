@@ -1,5 +1,7 @@
 package glass
 
+import "example.com/workbook/01-informers/internal/handmade"
+
 // This file is the API between the server and the page.
 //
 // # How a page uses it
@@ -40,7 +42,7 @@ package glass
 // Events without a Key are about a part and not about an item: a watch that started, a delta with a whole list.
 
 // Stage is where an event happened. The values are those in the diagram above, and "control".
-type Stage string
+type Stage = handmade.Stage
 
 // The stages, and the values of Event.Type in each. Names in capitals are types of the API's watch events, names in CamelCase
 // are client-go's delta types (cache.DeltaType), the others are of this API.
@@ -51,7 +53,7 @@ const (
 	//   LISTED   one object of a list request
 	//   ended    no key. Count is the number of objects; ResourceVersion is that of the list
 	//   failed   no key. Text is the error
-	StageList Stage = "list"
+	StageList = handmade.StageList
 	// StageWatch is the watch that follows the list.
 	//   started  no key. The watch begins after ResourceVersion
 	//   ADDED, MODIFIED, DELETED   one change
@@ -59,39 +61,39 @@ const (
 	//   ERROR    no key. Text is the error that the API server sent in the watch, such as 410 Gone
 	//   ended    no key. The watch ended; the reflector starts another
 	//   failed   no key. The watch could not be started; Text is the error
-	StageWatch Stage = "watch"
+	StageWatch = handmade.StageWatch
 	// StageQueue is the RealFIFO between reflector and pop loop.
 	//   Added, Updated, Deleted   one delta
 	//   ReplacedAll  no key: one delta with a whole list of Count objects. One event with a key follows for each of these
 	//                objects, which are in the queue as that one delta
 	//   Bookmark     no key: one delta with a ResourceVersion only
-	StageQueue Stage = "queue"
+	StageQueue = handmade.StageQueue
 	// StageStore is the indexer. Every delta of the queue is applied here, and is then no longer in the queue.
 	//   add, update, delete   one object
 	//   replace   no key: the whole content was replaced by Count objects at once. One event with a key follows for each
 	//             object: add, update, or delete for an object that the list does not have
 	//   bookmark  no key
-	StageStore Stage = "store"
+	StageStore = handmade.StageStore
 	// StageHandler is a call of the event handler.
 	//   add, update, delete
-	StageHandler Stage = "handler"
+	StageHandler = handmade.StageHandler
 	// StageWaiting is the work queue: from here on there are keys and no objects.
 	//   added     the key waits for a worker
 	//   merged    the key waited already: this item ends here, and Into continues. Without an Into it is the same item
 	//   dirty     a worker processes the key: the item stays here, and is not queued until that worker is done
 	//   readded   that worker is done, and the key is queued
 	//   returned  its backoff has expired: the key is queued
-	StageWaiting Stage = "waiting"
+	StageWaiting = handmade.StageWaiting
 	// StageWorking is a worker that processes the key. No other worker gets the same key.
 	//   started
-	StageWorking Stage = "working"
+	StageWorking = handmade.StageWorking
 	// StageBackoff is a key whose work failed. The rate limiter delays it by DelayMs.
 	//   failed    Text is the error, Attempt how often the key has failed in a row. With an Into the key was in backoff
 	//             already: this item ends here
-	StageBackoff Stage = "backoff"
+	StageBackoff = handmade.StageBackoff
 	// StageDone is the end of the path.
 	//   done      the work succeeded: Forget and Done were called
-	StageDone Stage = "done"
+	StageDone = handmade.StageDone
 	// StageControl is what users of the page did, and what is about the informer as a whole. No key.
 	//   synced    the first list is in the store
 	//   paused, resumed

@@ -151,7 +151,7 @@ func (h *hub) now() Now {
 }
 
 func heldItem(held handmade.Held) Held {
-	one := Held{To: Stage(held.To), Item: held.Item}
+	one := Held{To: held.To, Item: held.Item}
 	if held.Key.Name != "" {
 		one.Key = held.Key.String()
 	}

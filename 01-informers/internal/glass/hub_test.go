@@ -27,17 +27,6 @@ func happened(stage handmade.Stage, what, name string, version int) handmade.Eve
 	}
 }
 
-func TestStagesAreThoseOfTheInformer(t *testing.T) {
-	g := NewWithT(t)
-	for ours, theirs := range map[Stage]handmade.Stage{
-		StageList: handmade.StageList, StageWatch: handmade.StageWatch, StageQueue: handmade.StageQueue,
-		StageStore: handmade.StageStore, StageHandler: handmade.StageHandler, StageWaiting: handmade.StageWaiting,
-		StageWorking: handmade.StageWorking, StageBackoff: handmade.StageBackoff, StageDone: handmade.StageDone,
-	} {
-		g.Expect(string(ours)).To(Equal(string(theirs)))
-	}
-}
-
 func TestHubSetsSeqAndTime(t *testing.T) {
 	g := NewWithT(t)
 	h, clock := newTestHub()

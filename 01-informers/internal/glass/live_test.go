@@ -1,11 +1,8 @@
 package glass
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -55,14 +52,6 @@ func TestStagesOfAnItem(t *testing.T) {
 	}
 }
 
-func TestCursorOfAnotherRunIsReset(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	s := open(t, "configmaps", Options{}).synced(t)
-	g.Eventually(s.follow(t, "another.7", ""), soon).Should(Receive(WithTransform(func(m message) string { return m.event }, Equal("reset"))))
-	g.Eventually(s.follow(t, "", "another.7"), soon).Should(Receive(WithTransform(func(m message) string { return m.event }, Equal("reset"))))
-}
-
 func TestTooManyPagesAreRejected(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -73,60 +62,6 @@ func TestTooManyPagesAreRejected(t *testing.T) {
 	code, body := s.request(t, http.MethodGet, "/events")
 	g.Expect(code).To(Equal(http.StatusServiceUnavailable))
 	g.Expect(body).To(Equal("too many pages are connected already\n"))
-}
-
-func TestStreamsEndWithTheInformer(t *testing.T) {
-	t.Parallel()
-	options := Options{Config: testserver.Config(t), Namespace: testserver.Namespace(t), Workers: 1}
-	var err error
-	options.Found, err = Resolve(options.Config, "configmaps")
-	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
-	server, err := New(options)
-	g.Expect(err).NotTo(HaveOccurred())
-	s := &site{Server: httptest.NewServer(server)}
-	defer s.Close()
-	messages := s.follow(t, "", "")
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	server.Run(ctx)
-	g.Eventually(messages, soon).Should(BeClosed())
-}
-
-func TestPauseStepResume(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	s := open(t, "configmaps", Options{}).synced(t)
-	messages := s.follow(t, "", "")
-	g.Expect(s.post(t, "/pause").Now.Paused).To(BeTrue())
-	g.Expect(s.post(t, "/step").Stepped).To(BeNil(), "no item waits")
-	s.create(t, "apple")
-	g.Eventually(func() []Held { return s.state(t).Now.Held }, soon).Should(HaveLen(1))
-	for _, stage := range []Stage{StageWatch, StageQueue, StageStore, StageHandler, StageWaiting, StageWorking, StageDone} {
-		control := s.post(t, "/step")
-		g.Expect(control.Stepped).To(HaveValue(And(HaveField("To", stage), HaveField("Key", s.ns+"/apple"))))
-		g.Expect(control.Now.Totals).To(HaveKeyWithValue(stage, BeNumerically(">=", 1)))
-	}
-	g.Expect(s.post(t, "/step").Stepped).To(BeNil())
-	events, _ := until(t, messages, func(event Event) bool { return strings.Contains(event.Text, "moved to done") })
-	g.Expect(events).To(ContainElement(HaveField("Type", "paused")))
-	g.Expect(s.post(t, "/resume").Now.Paused).To(BeFalse())
-	s.create(t, "pear")
-	until(t, messages, done("pear"))
-}
-
-func TestHeldChangesWithoutAnEvent(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	s := open(t, "configmaps", Options{}).synced(t)
-	s.post(t, "/pause")
-	messages := s.follow(t, s.state(t).Cursor, "")
-	s.create(t, "apple")
-	g.Eventually(func() []Held {
-		var batch Batch
-		g.Expect(json.Unmarshal((<-messages).data, &batch)).To(Succeed())
-		return batch.Now.Held
-	}, soon).Should(ConsistOf(And(HaveField("To", StageWatch), HaveField("Key", s.ns+"/apple"))))
 }
 
 func TestStartsPaused(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
 
 	"example.com/workbook/01-informers/internal/testserver"
 )
@@ -107,26 +108,12 @@ func TestItKeepsUp(t *testing.T) {
 	}
 }
 
-// eachOf calls do for 0 to n-1, several at a time.
-func eachOf(n int, do func(int)) {
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
-		})
-	}
-	all.Wait()
-}
-
 func podName(i int) string { return fmt.Sprintf("pod-%04d", i) }
 
 // makePods creates pods that no scheduler schedules.
 func makePods(t *testing.T, client kubernetes.Interface, ns string, count int) {
 	t.Helper()
-	eachOf(count, func(i int) {
+	workqueue.ParallelizeUntil(t.Context(), 16, count, func(i int) {
 		_, err := client.CoreV1().Pods(ns).Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: podName(i)},
 			Spec: corev1.PodSpec{

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,9 +19,9 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("the store has no %q", key), http.StatusNotFound)
 		return
 	}
-	content, err := asYAML(found)
+	content, err := yaml.Marshal(found)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("writing YAML: %v", err), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -30,16 +29,4 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "# Only the metadata: the API server does not send the content.")
 	}
 	_, _ = w.Write(content)
-}
-
-func asYAML(found any) ([]byte, error) {
-	object, ok := found.(runtime.Object)
-	if !ok {
-		return nil, fmt.Errorf("the store has a %T", found)
-	}
-	content, err := yaml.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("writing YAML: %w", err)
-	}
-	return content, nil
 }

@@ -48,12 +48,11 @@ type Options struct {
 }
 
 func (o Options) resource() Resource {
-	resource := Resource{
+	return Resource{
 		Name: o.Found.Resource.Resource, Group: o.Found.Resource.Group, Version: o.Found.Resource.Version, Kind: o.Found.Kind,
 		Namespaced: o.Found.Namespaced, Namespace: o.Namespace, MetadataOnly: secret(o.Found.Resource),
 		Workers: o.Workers, WorkTimeMs: o.WorkTime.Milliseconds(), FailEvery: o.FailEvery,
 	}
-	return resource
 }
 
 func (o Options) log() *slog.Logger {
@@ -98,13 +97,13 @@ func source(options Options) (cache.ListerWatcher, error) {
 		if err != nil {
 			return nil, fmt.Errorf("creating a metadata client: %w", err)
 		}
-		return handmade.Metadata(client, options.Found.Resource, options.Namespace), nil
+		return handmade.ListWatch(client.Resource(options.Found.Resource).Namespace(options.Namespace)), nil
 	}
 	client, err := dynamic.NewForConfig(options.Config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a dynamic client: %w", err)
 	}
-	return handmade.Dynamic(client, options.Found.Resource, options.Namespace), nil
+	return handmade.ListWatch(client.Resource(options.Found.Resource).Namespace(options.Namespace)), nil
 }
 
 // strip removes managedFields, and the annotations of secrets, before an object is queued: kubectl apply and similar tools

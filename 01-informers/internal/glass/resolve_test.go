@@ -1,14 +1,10 @@
 package glass
 
 import (
-	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/workbook/01-informers/internal/testserver"
 )
@@ -74,26 +70,6 @@ func TestDistance(t *testing.T) {
 	}{{"pods", "pods", 0}, {"pods", "pos", 1}, {"pods", "pdos", 2}, {"", "pod", 3}, {"pod", "", 3}, {"job", "jobs", 1}, {"node", "code", 1}} {
 		NewWithT(t).Expect(distance(test.a, test.b)).To(Equal(test.want), "%s %s", test.a, test.b)
 	}
-}
-
-func TestAllowed(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	found := Found{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
-	g.Expect(Allowed(t.Context(), testserver.Config(t), found, testserver.Namespace(t))).To(Succeed())
-
-	user, err := testserver.Environment(t).AddUser(envtest.User{Name: "unprivileged"}, nil)
-	g.Expect(err).NotTo(HaveOccurred())
-	err = Allowed(t.Context(), user.Config(), found, "")
-	g.Expect(err).To(MatchError(ContainSubstring("listing configmaps: ")))
-	g.Expect(apierrors.IsForbidden(err)).To(BeTrue())
-
-	_, err = Resolve(&rest.Config{Host: "127.0.0.1:1"}, "pods")
-	g.Expect(err).To(MatchError(ContainSubstring("discovering the resources of the cluster: ")))
-
-	ended, end := context.WithCancel(t.Context())
-	end()
-	g.Expect(Allowed(ended, testserver.Config(t), found, "")).NotTo(Succeed())
 }
 
 func TestSecret(t *testing.T) {

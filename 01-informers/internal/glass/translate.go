@@ -10,7 +10,7 @@ import (
 // translate returns an event of the informer in the form of the API. It has only names, resourceVersions and errors.
 func translate(happened handmade.Event) Event {
 	event := Event{
-		Stage: Stage(happened.Stage), Type: happened.Type,
+		Stage: happened.Stage, Type: happened.Type,
 		Item: happened.Item, Into: happened.Into, ResourceVersion: happened.ResourceVersion,
 		Tombstone: happened.Tombstone, Initial: happened.Initial, Count: happened.Count,
 		Attempt: happened.Attempt, DelayMs: happened.Delay.Milliseconds(),

@@ -12,10 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -68,7 +70,7 @@ type bench struct {
 	*Informer
 	*recorder
 	gate    *Gate
-	line    *Line
+	link    *lesson.Link
 	client  kubernetes.Interface
 	ns      string
 	workers *Workers
@@ -92,20 +94,24 @@ func start(t *testing.T, s setting) *bench {
 	for _, name := range s.names {
 		b.create(t, name)
 	}
-	source := Typed(b.client.CoreV1().ConfigMaps(b.ns))
+	link, client, err := lesson.NewLink(testserver.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.link = link
+	source := ListWatch(client.CoreV1().ConfigMaps(b.ns))
 	if s.listOnly {
 		lw := cache.ToListerWatcherWithContext(source)
-		source = cache.ToListWatcherWithWatchListSemantics(
-			&cache.ListWatch{ListWithContextFunc: lw.ListWithContext, WatchFuncWithContext: lw.WatchWithContext}, noStreaming{})
+		source = cache.ToListWatcherWithWatchListSemantics( // as a fake client, which cannot stream a list
+			&cache.ListWatch{ListWithContextFunc: lw.ListWithContext, WatchFuncWithContext: lw.WatchWithContext}, fake.NewClientset())
 	}
-	b.line = NewLine(source)
 	if !s.plain {
 		b.probe = &Probe{Observe: b.observe, Gate: b.gate}
 	}
 	if s.paused {
 		b.gate.Pause()
 	}
-	b.Informer = New(Options{ListerWatcher: b.line.ListerWatcher(), Backoff: quick, Probe: b.probe, Transform: s.transform})
+	b.Informer = New(Options{ListerWatcher: source, Backoff: quick, Probe: b.probe, Transform: s.transform})
 	queue := NewWorkQueue("bench", workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, time.Second), clock.RealClock{}, b.probe)
 	b.AddHandler(Enqueue(queue))
 	if s.work == nil {
@@ -169,7 +175,3 @@ func (b *bench) stored() []string {
 	slices.Sort(found)
 	return found
 }
-
-type noStreaming struct{}
-
-func (noStreaming) IsWatchListSemanticsUnSupported() bool { return true }

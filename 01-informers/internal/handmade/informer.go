@@ -24,8 +24,6 @@ type Options struct {
 	Name string
 	// ListerWatcher lists and watches the objects. They must have ObjectMeta.
 	ListerWatcher cache.ListerWatcher
-	// Indexers are the indexes of the store. Default: by namespace.
-	Indexers cache.Indexers
 	// Transform is called with every object before it is queued, and may remove fields. It may be called twice with one.
 	Transform cache.TransformFunc
 	// Backoff is how long the reflector waits between attempts. Default: the reflector's own, 0.8 s to 30 s.
@@ -58,13 +56,11 @@ func New(options Options) *Informer {
 	if options.Name == "" {
 		options.Name = "handmade"
 	}
-	if options.Indexers == nil {
-		options.Indexers = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	}
 	probe := options.Probe
 
 	// The store. Its key function also accepts tombstones: of objects whose deletion no watch event reported.
-	indexer := probe.indexer(cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, options.Indexers))
+	indexer := probe.indexer(cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}))
 
 	// The queue between reflector and store, with client-go's default options (newQueueFIFO in
 	// tools/cache/controller.go): a whole list is one delta, and the reflector can queue deltas while another is
@@ -115,6 +111,3 @@ func (i *Informer) Store() cache.Indexer { return i.indexer }
 
 // HasSyncedChecker is done when the first list is in the store and all handlers were called for it.
 func (i *Informer) HasSyncedChecker() cache.DoneChecker { return i.fifo.HasSyncedChecker() }
-
-// LastSyncResourceVersion is the latest resourceVersion of the reflector, where a new watch would begin.
-func (i *Informer) LastSyncResourceVersion() string { return i.reflector.LastSyncResourceVersion() }

@@ -79,22 +79,15 @@ func TestWaitingKeysAreMerged(t *testing.T) {
 	g := NewWithT(t)
 	q := newRecordedQueue()
 	defer q.ShutDown()
-	q.handle("u@1")
-	q.handle("u@2")
-	q.handle("u@2") // the same version again, after a relist
+	for _, item := range []string{"u@1", "u@2", "u@2", "u@1"} { // the same version again, after a relist
+		q.handle(item)
+	}
 	q.get(t)
 	q.finish(nil)
-	g.Expect(q.reported()).To(Equal([]string{"added u@1", "merged u@2>u@1", "merged u@2>u@1", "started u@1", "done u@1"}))
+	g.Expect(q.reported()).To(Equal([]string{
+		"added u@1", "merged u@2>u@1", "merged u@2>u@1", "merged u@1", "started u@1", "done u@1",
+	}), "an item is not merged into itself")
 	g.Expect(q.Len()).To(BeZero())
-}
-
-func TestAnItemIsNotMergedIntoItself(t *testing.T) {
-	g := NewWithT(t)
-	q := newRecordedQueue()
-	defer q.ShutDown()
-	q.handle("u@1")
-	q.handle("u@1")
-	g.Expect(q.reported()).To(Equal([]string{"added u@1", "merged u@1"}))
 }
 
 func TestDirtyKeyWaitsForItsWorker(t *testing.T) {

@@ -105,19 +105,7 @@ func TestNamespaceThatCannotBeDeletedIsAnError(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	name := testserver.Namespace(t) // A name that is unique on the server.
-	roles := testserver.Client(t).RbacV1()
-	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}}},
-	}, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
-	}, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-
+	testserver.Allow(t, name, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
 	var namespace string
 	program := lesson.Lesson{Name: "demo", Run: func(_ context.Context, env *lesson.Env) error {
 		namespace = env.Namespace

@@ -29,12 +29,6 @@ type Request struct {
 // Watch reports whether it is a watch.
 func (r Request) Watch() bool { return r.Query.Get("watch") == "true" }
 
-// Streams reports whether it is a streaming list: a watch that begins with all existing objects.
-func (r Request) Streams() bool { return r.Watch() && r.Query.Get("sendInitialEvents") == "true" }
-
-// Version returns its resourceVersion parameter.
-func (r Request) Version() string { return r.Query.Get("resourceVersion") }
-
 // String returns the method, the last part of the path with the query, and the status. The text is the same
 // in every run: a resourceVersion is printed as N, a continue token as T, and the timeout, which clients
 // choose at random, is left out.
@@ -107,6 +101,16 @@ func (r *Requests) Take() []Request {
 	taken := r.all
 	r.all = nil
 	return taken
+}
+
+// PrintRequests prints what clients requested.
+func (e *Env) PrintRequests(requests []Request) {
+	if len(requests) == 0 {
+		e.Printf("   request: none\n")
+	}
+	for _, request := range requests {
+		e.Printf("   request: %s\n", request)
+	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

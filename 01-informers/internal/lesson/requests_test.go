@@ -48,10 +48,9 @@ func TestRequestsRecordRequestsAndResponses(t *testing.T) {
 	g.Expect(all).To(HaveLen(2))
 	g.Expect(all[0].Path).To(Equal("/api/v1/namespaces/x/pods"))
 	g.Expect(all[0].Status).To(Equal(http.StatusNotFound))
-	g.Expect(all[0].Version()).To(Equal("7"))
+	g.Expect(all[0].Query.Get("resourceVersion")).To(Equal("7"))
 	g.Expect(all[0].Watch()).To(BeFalse())
 	g.Expect(all[1].Err).To(HaveOccurred())
 	g.Expect(all[1].Watch()).To(BeTrue())
-	g.Expect(all[1].Streams()).To(BeTrue())
 	g.Expect(requests.All()).To(BeEmpty(), "Take has removed them")
 }

@@ -30,8 +30,6 @@ type byHand struct {
 	clients   *clients
 	// writes counts the requests that are not reads.
 	writes int
-	// code, if it is set, is the response to every write of a Deployment, which is not sent.
-	code int
 	// hang blocks every write of a Deployment until its context ends.
 	hang bool
 }
@@ -45,13 +43,9 @@ type counting struct {
 func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet {
 		c.of.writes++
-		isDeployment := strings.Contains(request.URL.Path, "/deployments/")
-		if c.of.hang && isDeployment {
+		if c.of.hang && strings.Contains(request.URL.Path, "/deployments/") {
 			<-request.Context().Done()
 			return nil, request.Context().Err()
-		}
-		if c.of.code != 0 && isDeployment {
-			return &http.Response{StatusCode: c.of.code, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
 		}
 	}
 	return c.RoundTripper.RoundTrip(request)
@@ -159,7 +153,6 @@ func (h *byHand) createNotOwned(name string) *appsv1.Deployment {
 		},
 	}, metav1.CreateOptions{})
 	h.Expect(err).NotTo(HaveOccurred())
-	h.writes = 0
 	return created
 }
 

@@ -3,7 +3,6 @@ package raw
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -24,7 +23,6 @@ type watching struct {
 	*WithT
 	*controller
 	clients *clients
-	cancel  context.CancelFunc
 }
 
 func watch(t *testing.T, q queue, deployments []*appsv1.Deployment, foos ...*v1alpha1.Foo) *watching {
@@ -46,11 +44,10 @@ func watch(t *testing.T, q queue, deployments []*appsv1.Deployment, foos ...*v1a
 	w.controller = &controller{queue: q, clock: &testclock.FakePassiveClock{}}
 	factories := newFactories(t.Context(), w.clients)
 	w.Expect(w.controller.watch(factories, klog.Logger{})).To(Succeed())
-	var ctx context.Context
-	ctx, w.cancel = context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	factories.start(ctx)
 	t.Cleanup(func() {
-		w.cancel()
+		cancel()
 		factories.shutdown()
 	})
 	return w
@@ -110,71 +107,6 @@ func TestWaitForSyncIncludesTheHandlers(t *testing.T) {
 	})
 }
 
-func TestWaitForSyncEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		blocked := slowQueue{newQueue(), make(chan struct{})}
-		w := watch(t, blocked, nil, aFoo("one", "a"))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		w.Expect(w.waitForSync(ctx)).To(BeFalse())
-		close(blocked.opened)
-	})
-}
-
-func TestFooIsEnqueuedByItsEvents(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := watch(t, newQueue(), nil, aFoo("one", "a"))
-		w.Expect(w.enqueued()).To(Equal([]string{"one"}), "it exists at the start")
-		foos := w.clients.foos.FooV1alpha1().Foos("space")
-
-		_, err := foos.Create(t.Context(), aFoo("two", "b"), metav1.CreateOptions{})
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.enqueued()).To(Equal([]string{"two"}))
-
-		changed := aFoo("one", "a")
-		changed.ResourceVersion = "2"
-		_, err = foos.UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.enqueued()).To(Equal([]string{"one"}), "also by a status: a reconciliation may wait until the cache has it")
-
-		w.Expect(foos.Delete(t.Context(), "one", metav1.DeleteOptions{})).To(Succeed())
-		w.Expect(w.enqueued()).To(Equal([]string{"one"}), "so that its records are dropped")
-	})
-}
-
-func TestDeploymentEnqueuesItsOwnerAndTheFoosThatNameIt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		owner, naming, other := aFoo("owner", "a"), aFoo("naming", "shared"), aFoo("other", "c")
-		elsewhere := aFoo("elsewhere", "shared")
-		w := watch(t, newQueue(), nil, owner, naming, other)
-		elsewhere.Namespace = "another"
-		_, err := w.clients.foos.FooV1alpha1().Foos("another").Create(t.Context(), elsewhere, metav1.CreateOptions{})
-		w.Expect(err).NotTo(HaveOccurred())
-		w.enqueued()
-		deployments := w.clients.kubernetes.AppsV1().Deployments("space")
-
-		_, err = deployments.Create(t.Context(), aDeployment("shared", owner), metav1.CreateOptions{})
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.enqueued()).To(Equal([]string{"naming", "owner"}))
-
-		orphan := aDeployment("shared", nil)
-		orphan.ResourceVersion = "2"
-		_, err = deployments.Update(t.Context(), orphan, metav1.UpdateOptions{})
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.enqueued()).To(Equal([]string{"naming", "owner"}), "also the one that was its owner before")
-
-		w.Expect(deployments.Delete(t.Context(), "shared", metav1.DeleteOptions{})).To(Succeed())
-		w.Expect(w.enqueued()).To(Equal([]string{"naming"}), "the name is free")
-
-		_, err = deployments.Create(t.Context(), aDeployment("unrelated", nil), metav1.CreateOptions{})
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(w.enqueued()).To(BeEmpty())
-	})
-}
-
 // A new list after a broken watch delivers every object to the handlers. It delivers a deletion that was missed with the key
 // and the object of the cache, or with the key only.
 func TestHandlersAfterABrokenWatch(t *testing.T) {
@@ -211,19 +143,5 @@ func TestDeploymentsNotOwnedAreReducedInTheCache(t *testing.T) {
 		cached, err := w.deploymentLister.Deployments("space").Get("other")
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(cached.Spec.Replicas).To(BeNil())
-	})
-}
-
-// Of two runs in one process the second has no metrics of its informers, and works all the same.
-func TestNameOfInformersIsTaken(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		one := watch(t, newQueue(), nil, aFoo("one", "a"))
-		two := watch(t, newQueue(), nil, aFoo("one", "a"))
-		var both sync.WaitGroup
-		for _, w := range []*watching{one, two} {
-			both.Go(func() { w.Expect(w.waitForSync(t.Context())).To(BeTrue()) })
-		}
-		both.Wait()
 	})
 }

@@ -23,36 +23,40 @@ type runningLoop struct {
 	// stop ends ctx, lose ends leading.
 	stop, lose context.CancelFunc
 
+	// ended is closed when run has returned.
+	ended chan struct{}
+
 	mu         sync.Mutex
 	reconciled []string
-	// ended is when run returned, since begun; -1 before.
-	ended time.Duration
 }
 
-// start runs a loop. reconcile gets the number of earlier reconciliations of the key.
-func start(t *testing.T, workers int, reconcile func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error)) *runningLoop {
+// start runs a loop with one worker until the end of the test. reconcile gets the number of earlier reconciliations of the key.
+func start(t *testing.T, reconcile func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error)) *runningLoop {
 	t.Helper()
-	l := &runningLoop{WithT: NewWithT(t), queue: newQueue(), begun: time.Now(), ended: -1}
+	l := &runningLoop{WithT: NewWithT(t), queue: newQueue(), begun: time.Now(), ended: make(chan struct{})}
 	var ctx, leading context.Context
 	ctx, l.stop = context.WithCancel(t.Context())
 	leading, l.lose = context.WithCancel(t.Context())
-	t.Cleanup(l.stop)
-	t.Cleanup(l.lose)
-	counts := map[cache.ObjectName]int{}
 	work := &loop{queue: l.queue, reconcile: func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
+		before := 0
+		for _, name := range l.done() {
+			if name == key.Name {
+				before++
+			}
+		}
 		l.mu.Lock()
-		before := counts[key]
-		counts[key]++
 		l.reconciled = append(l.reconciled, key.Name)
 		l.mu.Unlock()
 		return reconcile(ctx, key, before)
 	}}
 	go func() {
-		work.run(ctx, leading, workers)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.ended = time.Since(l.begun)
+		work.run(ctx, leading, 1)
+		close(l.ended)
 	}()
+	t.Cleanup(func() {
+		l.stop()
+		<-l.ended
+	})
 	return l
 }
 
@@ -63,35 +67,10 @@ func (l *runningLoop) add(names ...string) {
 	synctest.Wait()
 }
 
-// end stops the loop and waits for it.
-func (l *runningLoop) end() {
-	l.stop()
-	synctest.Wait()
-	l.expectEnded()
-}
-
 func (l *runningLoop) done() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.reconciled)
-}
-
-func (l *runningLoop) expectEnded() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.Expect(l.ended).To(BeNumerically(">=", 0), "run has returned")
-}
-
-func (l *runningLoop) expectRunning() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.Expect(l.ended).To(BeNumerically("<", 0), "run has not returned")
-}
-
-// slow takes a second, also if its context ends.
-func slow(context.Context, cache.ObjectName, int) (time.Duration, error) {
-	pause(time.Second)
-	return 0, nil
 }
 
 // stuck returns when its context ends.
@@ -100,27 +79,12 @@ func stuck(ctx context.Context, _ cache.ObjectName, _ int) (time.Duration, error
 	return 0, ctx.Err()
 }
 
-func TestOneKeyIsNotReconciledTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 4, slow)
-		l.add("one")
-		l.add("one", "one", "two")
-		l.Expect(l.done()).To(Equal([]string{"one", "two"}), "two has a worker, the second one waits in the queue")
-		pause(time.Second)
-		synctest.Wait()
-		l.Expect(l.done()).To(Equal([]string{"one", "two", "one"}), "events during a reconciliation trigger one more")
-		pause(time.Second)
-		l.end()
-	})
-}
-
 func TestFailedReconciliationIsTriedAgainWithBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var times []time.Duration
 		var l *runningLoop
-		l = start(t, 1, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+		l = start(t, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
 			times = append(times, time.Since(l.begun))
 			if before < 4 {
 				return 0, errors.New("no connection")
@@ -133,33 +97,13 @@ func TestFailedReconciliationIsTriedAgainWithBackOff(t *testing.T) {
 		first := foo.FirstRetry
 		l.Expect(times).To(Equal([]time.Duration{0, first, 3 * first, 7 * first, 15 * first}))
 		l.Expect(l.queue.NumRequeues(cache.NewObjectName("space", "one"))).To(BeZero(), "after success the failures are forgotten")
-		l.end()
-	})
-}
-
-func TestKeyIsRequeuedAfterTheTimeReturned(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 1, func(_ context.Context, _ cache.ObjectName, before int) (time.Duration, error) {
-			if before == 0 {
-				return 10 * time.Second, nil
-			}
-			return 0, nil
-		})
-		l.add("one")
-		pause(10*time.Second - 1)
-		synctest.Wait()
-		l.Expect(l.done()).To(HaveLen(1))
-		pause(time.Hour)
-		l.Expect(l.done()).To(HaveLen(2))
-		l.end()
 	})
 }
 
 func TestPanicDoesNotStopTheWorker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 1, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+		l := start(t, func(_ context.Context, key cache.ObjectName, before int) (time.Duration, error) {
 			if key.Name == "bad" && before == 0 {
 				panic("a nil pointer, say")
 			}
@@ -169,14 +113,13 @@ func TestPanicDoesNotStopTheWorker(t *testing.T) {
 		pause(time.Second)
 		synctest.Wait()
 		l.Expect(l.done()).To(Equal([]string{"bad", "good", "bad"}))
-		l.end()
 	})
 }
 
 func TestReconciliationIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 1, func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error) {
+		l := start(t, func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error) {
 			if before == 0 && key.Name == "hanging" {
 				return stuck(ctx, key, before)
 			}
@@ -188,64 +131,17 @@ func TestReconciliationIsBounded(t *testing.T) {
 		pause(time.Second)
 		synctest.Wait()
 		l.Expect(l.done()).To(Equal([]string{"hanging", "waiting", "hanging"}))
-		l.end()
-	})
-}
-
-func TestDrainWaitsForReconciliationsUnderWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 2, slow)
-		l.add("one", "two", "three", "four")
-		l.stop()
-		l.add("five")
-		l.expectRunning()
-		pause(time.Second)
-		synctest.Wait()
-		l.expectEnded()
-		l.Expect(l.ended).To(Equal(time.Second))
-		l.Expect(l.done()).To(ConsistOf("one", "two"))
-	})
-}
-
-func TestDrainIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 2, stuck)
-		l.add("one")
-		l.stop()
-		pause(drainTimeout - 1)
-		l.expectRunning()
-		pause(1)
-		synctest.Wait()
-		l.expectEnded()
-		l.Expect(l.done()).To(HaveLen(1), "a canceled reconciliation is not tried again")
 	})
 }
 
 func TestLostLeaseCancelsReconciliations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 1, stuck)
+		l := start(t, stuck)
 		l.add("one", "two")
 		l.lose()
 		synctest.Wait()
-		l.expectEnded()
-		l.Expect(l.ended).To(BeZero(), "at once")
+		l.Expect(l.ended).To(BeClosed(), "at once")
 		l.Expect(l.done()).To(Equal([]string{"one"}))
-	})
-}
-
-func TestNoReconciliationBeginsAfterTheEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := &runningLoop{WithT: NewWithT(t), queue: newQueue()}
-		l.queue.Add(cache.NewObjectName("space", "one"))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		(&loop{queue: l.queue, reconcile: func(context.Context, cache.ObjectName) (time.Duration, error) {
-			t.Error("a reconciliation began")
-			return 0, nil
-		}}).run(ctx, t.Context(), 3)
 	})
 }

@@ -13,6 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
+
+	"example.com/workbook/01-informers/internal/testserver"
 )
 
 // part is a cache.DoneChecker.
@@ -40,16 +42,6 @@ func TestProbes(t *testing.T) {
 	g.Expect(get(t, handler, "/other", "").Code).To(Equal(http.StatusNotFound))
 }
 
-// freePort returns an address that is not in use.
-func freePort(t *testing.T) string {
-	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // A caller without credentials is rejected, and its connection is closed: also if it announces a body and never sends it,
 // because the server reads what a handler has left of a request.
 func TestConnectionsAreClosed(t *testing.T) {
@@ -66,7 +58,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 			g := NewWithT(t)
 			s := &servers{fail: func(err error) { t.Error("failed:", err) }, idle: test.idle, request: test.request}
 			defer s.stop()
-			address := freePort(t)
+			address := testserver.FreeAddress(t)
 			g.Expect(s.start(t.Context(), "test", address, nil, http.NotFoundHandler())).To(Succeed())
 
 			connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
@@ -87,7 +79,7 @@ func TestServers(t *testing.T) {
 	g := NewWithT(t)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	s := &servers{fail: func(err error) { t.Error("failed:", err) }}
-	address := freePort(t)
+	address := testserver.FreeAddress(t)
 	secure, err := selfSigned()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.start(t.Context(), "test", address, secure, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -126,7 +118,7 @@ func TestServersStopInTime(t *testing.T) {
 	g := NewWithT(t)
 	begun := make(chan struct{})
 	s := &servers{fail: func(err error) { t.Error("failed:", err) }}
-	address := freePort(t)
+	address := testserver.FreeAddress(t)
 	g.Expect(s.start(t.Context(), "test", address, nil, http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		close(begun)
 		<-request.Context().Done()

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -31,5 +30,3 @@ func aFoo(name, deploymentName string) *v1alpha1.Foo {
 func pause(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // the clock of a bubble advances only while all its goroutines wait
 }
-
-var leases = coordinationv1.Resource("leases")

@@ -5,14 +5,15 @@ import (
 	"context"
 	"flag"
 	"io"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/workbook/01-informers/internal/lesson"
 )
@@ -36,31 +37,34 @@ func Lesson(tb testing.TB, program lesson.Lesson, args ...string) (string, error
 	ctx, cancel := context.WithTimeout(tb.Context(), lessonTimeout)
 	defer cancel()
 	var out bytes.Buffer
-	env := &lesson.Env{Out: &out}
+	env := &lesson.Env{}
 	if !program.Offline {
-		env.Config, env.Client, env.Namespace = Config(tb), Client(tb), Namespace(tb)
+		env = LessonEnv(tb)
 	}
+	env.Out = &out
 	err := program.Run(ctx, env)
 	return out.String(), err
 }
 
-// Environment returns the server, for tests that add users to it.
-func Environment(tb testing.TB) *envtest.Environment {
+// LessonEnv returns what a lesson works with, in a namespace of its own. What the lesson prints is discarded.
+func LessonEnv(tb testing.TB) *lesson.Env {
 	tb.Helper()
-	Config(tb)
-	environment, _ := start()
-	return environment
+	return &lesson.Env{Out: io.Discard, Config: Config(tb), Client: Client(tb), Namespace: Namespace(tb)}
 }
 
-// User returns access for a user who has only the permissions of every authenticated user, such as creating a
-// SelfSubjectAccessReview. A test grants more by binding roles to the name.
-func User(tb testing.TB, name string) *rest.Config {
+// ExpectOutput runs a lesson and compares all that it prints with testdata/output.txt. After a change of the lesson, this command
+// writes the new text: go run ./NAME >NAME/testdata/output.txt.
+func ExpectOutput(tb testing.TB, program lesson.Lesson) {
 	tb.Helper()
-	user, err := Environment(tb).AddUser(envtest.User{Name: name}, nil)
+	out, err := Lesson(tb, program)
+	if err != nil {
+		tb.Fatalf("%v; it printed:\n%s", err, out)
+	}
+	want, err := os.ReadFile("testdata/output.txt")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return user.Config()
+	gomega.NewWithT(tb).Expect(out).To(gomega.Equal(string(want)))
 }
 
 // Kubeconfig writes config to a kubeconfig file, which is deleted when the test ends, and returns its path.
@@ -78,7 +82,6 @@ func Kubeconfig(tb testing.TB, config *rest.Config) string {
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
 			ClientCertificateData: config.CertData,
 			ClientKeyData:         config.KeyData,
-			Token:                 config.BearerToken,
 		}},
 	}, file)
 	if err != nil {

@@ -4,6 +4,7 @@ package testserver
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -109,6 +110,17 @@ func Config(tb testing.TB) *rest.Config {
 	config := rest.CopyConfig(environment.Config)
 	config.QPS = -1
 	return config
+}
+
+// FreeAddress returns an address on which no process listens.
+func FreeAddress(tb testing.TB) string {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 // AuditLog returns the path of the audit log, which has one JSON object a line for each write.

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
@@ -24,7 +23,7 @@ const budget = 4
 var _ = Describe("The operator, in a cluster,", func() {
 	It("writes at most four times from a Foo's creation until it is Ready, and not in steady state or on a restart", Serial, func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
-		foo := create(ctx, namespace, "web", 1)
+		foo := create(ctx, namespace, 1)
 		expectAvailable(ctx, foo)
 		// The Event is the last write.
 		Eventually(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.Soon).
@@ -38,55 +37,9 @@ var _ = Describe("The operator, in a cluster,", func() {
 			Should(HaveLen(len(settled)))
 	})
 
-	It("writes nothing on a restart for Foos that are not Ready", Serial, func(ctx SpecContext) {
-		namespace := env.Namespace(ctx)
-		holder := create(ctx, namespace, "holder", 0)
-		expectNotReady(ctx, holder, v1alpha1.ReasonScaledToZero)
-		second := newFoo(namespace, "second", 0)
-		second.Spec.DeploymentName = "holder"
-		Expect(env.Client.Create(ctx, second)).To(Succeed())
-		expectNotReady(ctx, second, v1alpha1.ReasonNameConflict)
-		forbidDeployments(ctx, namespace)
-		rejected := create(ctx, namespace, "rejected", 1)
-		expect.Condition(ctx, env.Client, rejected, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRetriesExhausted)
-		// One Event of each, and one more of the Foo that is Stalled.
-		Eventually(ctx, eventsWritten).WithArguments(namespace).WithTimeout(expect.Soon).Should(Equal(4))
-		settled := env.WritesIn(ctx, namespace)
-
-		Expect(env.Operator.Restart(ctx)).To(Succeed())
-		// A Foo in another namespace shows that it is running again.
-		expectNotReady(ctx, create(ctx, env.Namespace(ctx), "another", 0), v1alpha1.ReasonScaledToZero)
-		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
-			Should(HaveLen(len(settled)))
-	})
-
-	It("is killed during a change, and all converges, with nothing created twice", Serial, func(ctx SpecContext) {
-		namespace := env.Namespace(ctx)
-		var foos []*v1alpha1.Foo
-		for i := range 3 {
-			foos = append(foos, create(ctx, namespace, fmt.Sprintf("web-%d", i), 1))
-		}
-		expectAvailable(ctx, foos[0])
-		change(ctx, foos[0], func(spec *v1alpha1.FooSpec) { spec.DeploymentName = "renamed" })
-		Expect(env.Operator.Kill(ctx)).To(Succeed())
-		change(ctx, foos[1], func(spec *v1alpha1.FooSpec) { spec.Replicas = new(int32(2)) })
-		foos = append(foos, create(ctx, namespace, "late", 1))
-		Expect(env.Client.Delete(ctx, foos[2])).To(Succeed())
-		for _, foo := range []*v1alpha1.Foo{foos[0], foos[1], foos[3]} {
-			expectAvailable(ctx, foo)
-		}
-		Expect(foos[1].Status.AvailableReplicas).To(Equal(int32(2)))
-		expect.Gone(ctx, env.Client, deploymentOf(foos[2]))
-		var names []string
-		for _, deployment := range deploymentsIn(ctx, namespace) {
-			names = append(names, deployment.Name)
-		}
-		Expect(names).To(ConsistOf("renamed", "web-1", "late"))
-	})
-
 	It("serves a namespace that enforces the restricted Pod Security level", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, e2e.Restricted)
-		foo := create(ctx, namespace, "web", 1)
+		foo := create(ctx, namespace, 1)
 		expectAvailable(ctx, foo)
 		// The level is enforced.
 		pod := &corev1.Pod{
@@ -96,30 +49,6 @@ var _ = Describe("The operator, in a cluster,", func() {
 		expect.Rejected(env.Client.Create(ctx, pod), "violates PodSecurity \"restricted")
 	})
 })
-
-// forbidDeployments creates a quota that forbids another Deployment, and waits until it is effective.
-func forbidDeployments(ctx SpecContext, namespace string) {
-	GinkgoHelper()
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "no-more"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
-	}
-	Expect(env.Client.Create(ctx, quota)).To(Succeed())
-	expect.Object(ctx, env.Client, quota, func(g Gomega, q *corev1.ResourceQuota) {
-		g.Expect(q.Status.Hard).NotTo(BeEmpty(), "the quota controller has not set the status")
-	})
-}
-
-// eventsWritten counts the Events that the operator created in a namespace.
-func eventsWritten(ctx SpecContext, namespace string) int {
-	count := 0
-	for _, write := range env.WritesIn(ctx, namespace) {
-		if write.ObjectRef.Resource == "events" && write.Verb == "create" {
-			count++
-		}
-	}
-	return count
-}
 
 // readyOf returns the condition Ready, or an empty one.
 func readyOf(foo *v1alpha1.Foo) metav1.Condition {

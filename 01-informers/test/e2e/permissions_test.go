@@ -10,7 +10,7 @@ import (
 var _ = Describe("The operator's permissions:", func() {
 	It("its roles have none that it does not use, and lack none that it uses", Serial, func(ctx SpecContext) {
 		env.ExpectExactPermissions(ctx, derived, func() {
-			foo := create(ctx, env.Namespace(ctx), "web", 1)
+			foo := create(ctx, env.Namespace(ctx), 1)
 			expectAvailable(ctx, foo)
 			old := deploymentOf(foo)
 			change(ctx, foo, func(spec *v1alpha1.FooSpec) { spec.DeploymentName = "renamed" })

@@ -17,7 +17,7 @@ import (
 var _ = Describe("A rollout", func() {
 	It("runs the pods, reports when they are deleted and available again, and deletes them with the Foo", Label(e2e.LabelContainers), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, e2e.Restricted)
-		foo := create(ctx, namespace, "web", 2)
+		foo := create(ctx, namespace, 2)
 		expectAvailable(ctx, foo)
 		Expect(foo.Status.AvailableReplicas).To(Equal(int32(2)))
 		pods := podsIn(ctx, namespace)

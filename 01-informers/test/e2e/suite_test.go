@@ -54,7 +54,7 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "01-informers, "+*implementation)
 }
 
-// newFoo returns a Foo that is not created yet.
+// newFoo returns a Foo that is not created yet, whose Deployment has its name.
 func newFoo(namespace, name string, replicas int32) *v1alpha1.Foo {
 	return &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -62,10 +62,10 @@ func newFoo(namespace, name string, replicas int32) *v1alpha1.Foo {
 	}
 }
 
-// create creates a Foo whose Deployment has its name.
-func create(ctx context.Context, namespace, name string, replicas int32) *v1alpha1.Foo {
+// create creates a Foo.
+func create(ctx context.Context, namespace string, replicas int32) *v1alpha1.Foo {
 	GinkgoHelper()
-	foo := newFoo(namespace, name, replicas)
+	foo := newFoo(namespace, "web", replicas)
 	Expect(env.Client.Create(ctx, foo)).To(Succeed())
 	return foo
 }
@@ -78,11 +78,6 @@ func change(ctx context.Context, foo *v1alpha1.Foo, mutate func(*v1alpha1.FooSpe
 func expectAvailable(ctx context.Context, foo *v1alpha1.Foo) {
 	GinkgoHelper()
 	expect.Condition(ctx, env.Client, foo, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAvailable)
-}
-
-func expectNotReady(ctx context.Context, foo *v1alpha1.Foo, reason string) {
-	GinkgoHelper()
-	expect.Condition(ctx, env.Client, foo, v1alpha1.ConditionReady, metav1.ConditionFalse, reason)
 }
 
 func deploymentOf(foo *v1alpha1.Foo) *appsv1.Deployment {

@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,11 +39,8 @@ func NewAccount(tb testing.TB) *Account {
 	tb.Helper()
 	clients := testserver.Client(tb)
 	namespace := testserver.Namespace(tb)
-	a := &Account{
-		Namespace: namespace,
-		User:      "system:serviceaccount:" + namespace + ":" + serviceAccount,
-		admin:     testserver.Config(tb),
-	}
+	a := &Account{Namespace: namespace, admin: testserver.Config(tb)}
+	a.User, a.token = testserver.Token(tb, namespace, serviceAccount)
 	ctx := tb.Context()
 	must := func(err error) {
 		tb.Helper()
@@ -53,18 +48,10 @@ func NewAccount(tb testing.TB) *Account {
 			tb.Fatal(err)
 		}
 	}
-	accounts := clients.CoreV1().ServiceAccounts(namespace)
-	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: serviceAccount}}, metav1.CreateOptions{})
-	must(err)
 	must(a.bind(ctx, clients, readRole[rbacv1.ClusterRole](tb, "role.yaml")))
 	must(a.bind(ctx, clients, readRole[rbacv1.ClusterRole](tb, "metrics_auth_role.yaml")))
 	must(a.bindInNamespace(ctx, clients, readRole[rbacv1.Role](tb, "leader_election_role.yaml")))
 	must(a.waitForPermissions(ctx, clients))
-
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
-	token, err := accounts.CreateToken(ctx, serviceAccount, request, metav1.CreateOptions{})
-	must(err)
-	a.token = token.Status.Token
 	return a
 }
 

@@ -3,8 +3,8 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 
 	"example.com/workbook/shared/cluster"
 )
@@ -46,13 +47,13 @@ func makePods(ctx context.Context, config *rest.Config, n int) (namespace string
 	}
 	namespace = made.Name
 	owners := make([]types.UID, (n+podsPerApp-1)/podsPerApp)
-	if err := inParallel(len(owners), func(i int) (err error) {
+	if err := inParallel(ctx, len(owners), func(i int) (err error) {
 		owners[i], err = makeOwner(ctx, creator, namespace, app(i))
 		return err
 	}); err != nil {
 		return namespace, err
 	}
-	return namespace, inParallel(n, func(i int) error {
+	return namespace, inParallel(ctx, n, func(i int) error {
 		pod, err := creator.CoreV1().Pods(namespace).Create(ctx, newPod(i, owners[i/podsPerApp]), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("creating a pod: %w", err)
@@ -148,25 +149,9 @@ func writeStatus(ctx context.Context, client kubernetes.Interface, pod *corev1.P
 	return nil
 }
 
-// inParallel does n things, a few at once, and returns the first error.
-func inParallel(n int, do func(i int) error) error {
-	next := make(chan int)
-	errs := make(chan error, n)
-	var workers sync.WaitGroup
-	for range creators {
-		workers.Go(func() {
-			for i := range next {
-				if err := do(i); err != nil {
-					errs <- err
-				}
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	close(errs)
-	return <-errs
+// inParallel does n things, a few at once.
+func inParallel(ctx context.Context, n int, do func(i int) error) error {
+	errs := make([]error, n)
+	workqueue.ParallelizeUntil(ctx, creators, n, func(i int) { errs[i] = do(i) })
+	return errors.Join(errs...)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"example.com/workbook/01-informers/internal/conformance/inprocess"
 	"example.com/workbook/01-informers/internal/foo"
@@ -67,45 +66,6 @@ func TestAPIServerDown(t *testing.T) {
 			e.expectState(all)
 			t.Logf("%s: no connection for %s: %v; at most %d; all Ready %.1f s after", implementation, outage, seen,
 				reflectors+queue+events, took.Seconds())
-		})
-	}
-}
-
-// TestStartWithoutAPIServer asserts that an operator that cannot connect at its start ends with an error: the kubelet
-// restarts it, with backoff.
-func TestStartWithoutAPIServer(t *testing.T) {
-	t.Parallel()
-	for _, implementation := range inprocess.Names() {
-		t.Run(implementation, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t, implementation, inprocess.NewAccount(t))
-			proxy := newProxy(t)
-			e.Expect(proxy.Down()).To(Succeed())
-			err := e.start(guarded(proxy)).Wait()
-			e.Expect(utilnet.IsConnectionRefused(err)).To(BeTrue(), "%v", err)
-			e.Expect(len(proxy.Requests())).To(BeNumerically("<=", atStart))
-			t.Logf("%s: %v: %v", implementation, proxy.Requests(), err)
-		})
-	}
-}
-
-// TestStopBeforeCacheSync asserts that an operator whose caches do not sync, because the API server does not respond, ends
-// without an error and without delay when it is stopped.
-func TestStopBeforeCacheSync(t *testing.T) {
-	t.Parallel()
-	for _, implementation := range inprocess.Names() {
-		t.Run(implementation, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t, implementation, inprocess.NewAccount(t))
-			proxy := newProxy(t)
-			injection := proxy.Inject(wire.Rule{Fault: wire.Hang, Verb: "watch"})
-			running := e.start(guarded(proxy))
-			e.Eventually(injection.Count).Should(Equal(resources))
-			stopped := time.Now()
-			running.Cancel()
-			e.Eventually(running.Done()).WithTimeout(30 * time.Second).Should(BeClosed())
-			e.Expect(running.Wait()).To(Succeed())
-			t.Logf("%s: ended %.1f s after it was stopped", implementation, time.Since(stopped).Seconds())
 		})
 	}
 }

@@ -10,9 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,15 +42,8 @@ type testEnv struct {
 // newEnv creates the namespace. Several may share an account: each operator sees one namespace only.
 func newEnv(t *testing.T, implementation string, account *inprocess.Account) *testEnv {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	c, err := client.New(testserver.Config(t), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return &testEnv{
-		Gomega: NewWithT(t), t: t, client: c, account: account,
+		Gomega: NewWithT(t), t: t, client: inprocess.Client(t), account: account,
 		implementation: implementation, namespace: testserver.Namespace(t),
 	}
 }
@@ -125,19 +115,11 @@ func (e *testEnv) expectRollingOut(name string) {
 	})
 }
 
-// rollOut simulates the Deployment controller and the kubelets, and waits until the Foo reports that all its replicas are
-// available.
+// rollOut rolls out a Foo's Deployment, and waits until the Foo reports that all its replicas are available.
 func (e *testEnv) rollOut(name string) {
 	e.t.Helper()
 	e.eventually(func(g Gomega) {
-		var deployment appsv1.Deployment
-		g.Expect(e.client.Get(e.t.Context(), e.key(e.foo(g, name).Spec.DeploymentName), &deployment)).To(Succeed())
-		replicas := *deployment.Spec.Replicas
-		deployment.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: deployment.Generation,
-			Replicas:           replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
-		}
-		g.Expect(e.client.Status().Update(e.t.Context(), &deployment)).To(Succeed())
+		g.Expect(inprocess.RollOut(e.t.Context(), e.client, e.key(e.foo(g, name).Spec.DeploymentName))).To(Succeed())
 	})
 	e.eventually(func(g Gomega) {
 		f := e.foo(g, name)

@@ -8,12 +8,11 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/transport"
 
+	"example.com/workbook/01-informers/internal/handmade"
 	"example.com/workbook/01-informers/internal/testserver"
 	"example.com/workbook/shared/faults/wire"
 )
@@ -77,7 +76,7 @@ func (m *mirror) start(wrappers ...transport.WrapperFunc) {
 	for _, wrapper := range wrappers {
 		config.Wrap(wrapper)
 	}
-	source := listWatch(clientFor(m.t, config), m.namespace)
+	source := handmade.ListWatch(clientFor(m.t, config).CoreV1().ConfigMaps(m.namespace))
 	reflector := cache.NewReflectorWithOptions(source, &corev1.ConfigMap{}, m.store, cache.ReflectorOptions{})
 	ctx, cancel := context.WithCancel(m.t.Context())
 	done := make(chan struct{})
@@ -89,18 +88,6 @@ func (m *mirror) start(wrappers ...transport.WrapperFunc) {
 		cancel()
 		<-done
 	})
-}
-
-func listWatch(clients kubernetes.Interface, namespace string) *cache.ListWatch {
-	configMaps := clients.CoreV1().ConfigMaps(namespace)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return configMaps.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return configMaps.Watch(ctx, options)
-		},
-	}
 }
 
 // mirrored reports whether the store has the same objects as the API server, at the same resourceVersions.

@@ -9,7 +9,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -107,44 +106,4 @@ func TestRules(t *testing.T) {
 	_, err = clients.CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(proxy.Requests().Of("watch", "")).To(HaveLen(1))
-}
-
-// TestDown asserts that client-go gets "connection refused", as with an API server that is down, and that the proxy is
-// available at the same address afterwards.
-func TestDown(t *testing.T) {
-	t.Parallel()
-	g, ctx := NewWithT(t), t.Context()
-	proxy := newProxy(t)
-	clients := clientFor(t, proxy.Config())
-	get := func() error {
-		_, err := clients.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
-		return err
-	}
-	watcher, err := clients.CoreV1().Namespaces().Watch(ctx, metav1.ListOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	defer watcher.Stop()
-
-	for range 3 {
-		g.Expect(get()).To(Succeed())
-		g.Expect(proxy.Down()).To(Succeed())
-		before := len(proxy.Requests())
-		// A request may fail on a connection that its client did not know to be closed.
-		g.Eventually(func() bool { return utilnet.IsConnectionRefused(get()) }).Should(BeTrue())
-		g.Expect(utilnet.IsConnectionRefused(get())).To(BeTrue())
-		g.Expect(len(proxy.Requests())).To(BeNumerically(">", before), "a request without a connection counts too")
-		g.Expect(proxy.Listen()).To(Succeed())
-	}
-	g.Eventually(func() bool {
-		for {
-			select {
-			case _, open := <-watcher.ResultChan():
-				if !open {
-					return true
-				}
-			default:
-				return false
-			}
-		}
-	}).Should(BeTrue(), "the watch ends")
-	g.Expect(get()).To(Succeed())
 }
