@@ -19,7 +19,7 @@ import (
 type request struct {
 	verb, group, resource, name string
 	code                        int
-	// harmless is set for a server-side apply, and for a patch without fields.
+	// harmless is set for a server-side apply, for a patch without fields, and for a dry run.
 	harmless bool
 }
 
@@ -129,7 +129,7 @@ func (w *wire) from(number int) []request {
 }
 
 // writes returns those of them that write, without Events and leases. An apply of what is there already changes nothing, as an
-// empty patch, and many correct operators send one each time: it does not count.
+// empty patch and a dry run, and many correct operators send one each time: it does not count.
 func (w *wire) writes(number int) []request {
 	return slices.DeleteFunc(w.from(number), func(r request) bool {
 		return !slices.Contains(writeVerbs, r.verb) || r.resource == "events" || r.resource == "leases" || r.harmless && r.code == http.StatusOK
@@ -141,7 +141,7 @@ func parse(r *http.Request) (request, bool) {
 	info := apirequest.Parse(r)
 	one := request{
 		verb: info.Verb, group: info.APIGroup, resource: info.Resource, name: info.Name,
-		harmless: strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") || emptyPatch(r),
+		harmless: strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") || emptyPatch(r) || r.URL.Query().Has("dryRun"),
 	}
 	if info.Subresource != "" {
 		one.resource += "/" + info.Subresource
