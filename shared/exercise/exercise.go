@@ -218,5 +218,9 @@ func (e Exercise) Solutions() ([]Solution, error) {
 		s.Text = oneLine(string(content))
 		solutions = append(solutions, s)
 	}
+	// The next step of a chain builds on the reference.
+	if i := slices.IndexFunc(solutions, func(s Solution) bool { return s.Name == "_reference" }); i > 0 {
+		solutions = slices.Concat(solutions[i:i+1], solutions[:i], solutions[i+1:])
+	}
 	return solutions, nil
 }

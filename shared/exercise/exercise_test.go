@@ -220,6 +220,18 @@ func TestWhatAReaderGets(t *testing.T) {
 	g.Expect(files).To(ConsistOf(HaveField("Path", "exercise.go")), "without the text about it")
 }
 
+func TestTheReferenceIsTheFirstSolution(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	dir := t.TempDir()
+	for _, name := range []string{"_announcer", "_reference", "_zero"} {
+		write(t, filepath.Join(dir, "solutions", name, whyFile), "It adds.")
+	}
+	solutions, err := Exercise{Dir: dir}.Solutions()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(solutions).To(HaveExactElements(HaveField("Name", "_reference"), HaveField("Name", "_announcer"), HaveField("Name", "_zero")))
+}
+
 func TestTheOrderIsPart0ThenTheChapters(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
