@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,9 +49,15 @@ func (t *T) Behaviour(name string, body func(b *B)) bool {
 	t.report(Line{Begin: name})
 	done := make(chan struct{})
 	go func() {
-		defer close(done)
-		defer b.cleanup(cancel)
+		defer func() {
+			b.cleanup(cancel)
+			// Deferred calls also run on the way to the end of a process that has panicked: it must not report more until then.
+			if b.over.Load() {
+				close(done)
+			}
+		}()
 		body(b)
+		b.over.Store(true)
 		// What the reader's code does when its context ends is not what the behaviour is about.
 		t.report(Line{Begin: "the end of the context, after: " + name})
 	}()
@@ -65,6 +72,8 @@ func (t *T) Behaviour(name string, body func(b *B)) bool {
 type B struct {
 	name string
 	ctx  context.Context
+	// over is set when the body has returned, or has ended by Fatalf.
+	over atomic.Bool
 
 	mu       sync.Mutex
 	failed   bool
@@ -93,6 +102,7 @@ func (b *B) Errorf(format string, args ...any) {
 // Fatalf notes what was seen instead of the behaviour, and ends it. Call it in the goroutine of the behaviour.
 func (b *B) Fatalf(format string, args ...any) {
 	b.Errorf(format, args...)
+	b.over.Store(true)
 	runtime.Goexit()
 }
 
@@ -139,8 +149,9 @@ func (b *B) cleanup(cancel context.CancelFunc) {
 func (b *B) Go(f func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		f()
+		// Not deferred: a deferred call also runs while the process dies of a panic.
+		close(done)
 	}()
 	return done
 }
