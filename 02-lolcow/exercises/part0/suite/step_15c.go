@@ -23,8 +23,8 @@ func (s *suite) applies() {
 			e.must(err, "Reconcile returns an error")
 		}
 		for _, one := range e.wire.from(before) {
-			// An empty patch of the status was good enough for the steps before, and this one is about the dependents.
-			if slices.Contains(writeVerbs, one.verb) && one.resource != "lolcows/status" {
+			// What changes nothing in the status was good enough for the steps before, and this one is about the dependents.
+			if slices.Contains(writeVerbs, one.verb) && !(one.harmless && one.resource == "lolcows/status") {
 				e.Fatalf("nothing has changed, and Reconcile sends: %s", one)
 			}
 		}
