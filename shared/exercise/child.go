@@ -90,7 +90,8 @@ func execute(ctx context.Context, x execution) (Result, error) {
 	result, ended := collect(<-lines)
 	result.Output = output.String()
 	result.Race = race(result.Output)
-	if ended {
+	// A goroutine of the reader's may panic when all has been reported. The race detector has an exit status of its own.
+	if _, failed := errors.AsType[*exec.ExitError](err); ended && (!failed || result.Race != "") {
 		return result, nil
 	}
 	if errors.Is(context.Cause(ctx), context.Canceled) {
