@@ -28,17 +28,18 @@ type durations struct {
 
 // check returns an error for durations with which two candidates could lead at the same time even if all clocks
 // run at the same speed. NewLeaderElector checks less. It does not check for whole seconds, and it does not
-// include the pause of retry before a leader notices that it cannot renew. Nor does it include the request that a
-// leader with ReleaseOnCancel sends to release the Lease before it cancels the work, which takes up to
-// RenewDeadline if the client has no timeout. The difference between the two sides is the margin for clocks of
-// different speed, and for the work to stop.
+// include the pause of retry before a leader notices that it cannot renew. Nor does it include the two requests that a
+// leader with ReleaseOnCancel sends to release the Lease before it cancels the work: they take up to RenewDeadline
+// together, or less if the client has a timeout for each. The difference between the two sides is the margin for
+// clocks of different speed, and for the work to stop.
 func (d durations) check() error {
 	if d.lease%time.Second != 0 {
 		return fmt.Errorf("a lease of %v would be rounded down to %v: use whole seconds", d.lease, d.lease.Truncate(time.Second))
 	}
-	if longest := d.retry + d.renew + d.request; longest >= d.lease {
-		return fmt.Errorf("a leader may work for %v after its last renewal (retry %v + renew %v + request %v), and the others wait for %v only",
-			longest, d.retry, d.renew, d.request, d.lease)
+	release := min(d.renew, 2*d.request)
+	if longest := d.retry + d.renew + release; longest >= d.lease {
+		return fmt.Errorf("a leader may work for %v after its last renewal (retry %v + renew %v + release %v), and the others wait for %v only",
+			longest, d.retry, d.renew, release, d.lease)
 	}
 	return nil
 }

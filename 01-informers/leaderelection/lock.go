@@ -32,10 +32,10 @@ var _ resourcelock.Interface = &lock{}
 // restarted container have the same. Add a UUID.
 //
 // The timeout of the client bounds each request. Without it, a renewal without a response would take the time of
-// the next attempt, and the request that releases the Lease would delay the end of the work.
+// the next attempt, and the requests that release the Lease would delay the end of the work.
 // resourcelock.NewFromKubeconfig sets half of RenewDeadline, and at least a second. With 15 s, 10 s and 2 s that
-// allows work for up to 2 + 10 + 5 = 17 s after the last renewal, if the server does not respond and
-// ReleaseOnCancel is set.
+// allows work for up to 2 + 10 + 5 + 5 = 22 s after the last renewal, if ReleaseOnCancel is set and the server
+// responds late to the first request of the release, and not to the second.
 func newLock(config *rest.Config, namespace, identity string, durations durations) (*lock, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = durations.request

@@ -39,7 +39,7 @@ const leaseName = "lesson"
 
 // brief are the durations of this lesson. Kubernetes components and controller-runtime have 15 s, 10 s and 2 s.
 // durations.check says how they depend on each other.
-var brief = durations{lease: 3 * time.Second, renew: 2 * time.Second, retry: 200 * time.Millisecond, request: 500 * time.Millisecond}
+var brief = durations{lease: 4 * time.Second, renew: 2 * time.Second, retry: 200 * time.Millisecond, request: 500 * time.Millisecond}
 
 // session is one run of the lesson, with its candidates.
 type session struct {

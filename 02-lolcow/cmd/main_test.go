@@ -14,7 +14,7 @@ func TestLeaderElectionTimes(t *testing.T) {
 		rejected string
 	}{
 		"defaults":                               {nil, ""},
-		"shorter, in proportion":                 {[]string{"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s"}, ""},
+		"shorter, in proportion":                 {[]string{"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=1s"}, ""},
 		"kube-controller-manager's":              {[]string{"--leader-elect-renew-deadline=10s"}, "--leader-elect-lease-duration"},
 		"a lease as long as the work without it": {[]string{"--leader-elect-lease-duration=14s"}, "--leader-elect-lease-duration"},
 		"a value that is no part of its flag":    {[]string{"--leader-elect", "true", "--metrics-bind-address=0"}, `"true" is no flag`},

@@ -55,16 +55,16 @@ type managerOptions struct {
 }
 
 // bindFlags defines the flags. The three times of leader election are those of kube-controller-manager, but for
-// renewDeadline, which is 2 s less than its default. A leader that gets no response from the API server goes on working
+// renewDeadline, which is 4 s less than its default. A leader that gets no response from the API server goes on working
 // until it has waited for retryPeriod, has tried to renew the lease for renewDeadline, and has tried to release it for
-// half as long: all that has to be over before the lease has expired, or two replicas work at once.
+// as long again: all that has to be over before the lease has expired, or two replicas work at once.
 func (o *managerOptions) bindFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Where metrics are served, over HTTPS, to callers with the permission to get /metrics. 0 turns them off.")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Reconcile only while holding the lease, so that only one of several replicas is active.")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The namespace of the lease. Outside a cluster it must be given.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long after the last renewal another replica waits before it acquires the lease.")
-	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 8*time.Second, "How long the leader tries to renew the lease before it stops working.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 6*time.Second, "How long the leader tries to renew the lease before it stops working.")
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "How long replicas wait between attempts to acquire or renew the lease.")
 	flags.IntVar(&o.concurrency, "max-concurrent-reconciles", 4, "How many objects are reconciled at once.")
 }
@@ -75,8 +75,8 @@ func (o *managerOptions) validate(arguments []string) error {
 	if len(arguments) > 0 {
 		return fmt.Errorf("%q is no flag, and no flag after it is read: write --flag=value", arguments[0])
 	}
-	if longest := o.retryPeriod + o.renewDeadline + o.renewDeadline/2; longest >= o.leaseDuration {
-		return fmt.Errorf("--leader-elect-lease-duration is %v, and has to be more than --leader-elect-retry-period and one and a half times --leader-elect-renew-deadline: %v", o.leaseDuration, longest)
+	if longest := o.retryPeriod + 2*o.renewDeadline; longest >= o.leaseDuration {
+		return fmt.Errorf("--leader-elect-lease-duration is %v, and has to be more than --leader-elect-retry-period and twice --leader-elect-renew-deadline: %v", o.leaseDuration, longest)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ type Stage struct {
 // ShortLease are arguments for an operator whose specs wait for the lease of one that was killed: it runs out after
 // LeaseDuration and not after 15 seconds.
 var ShortLease = []string{
-	"--leader-elect-lease-duration=" + LeaseDuration.String(), "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=1s",
+	"--leader-elect-lease-duration=" + LeaseDuration.String(), "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s",
 }
 
 // LeaseDuration is that of ShortLease.

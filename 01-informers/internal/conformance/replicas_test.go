@@ -27,7 +27,7 @@ func electBriefly(o *operator.Options) {
 	o.LeaderElect = true
 	// The lease is renewed once a second at most: client-go truncates its times to seconds (LeaderElectionRecord in
 	// tools/leaderelection/resourcelock/interface.go), and other replicas do not notice a second renewal in one second.
-	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = lease, 5*time.Second, time.Second
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = lease, 3*time.Second, time.Second
 }
 
 const lease = 9 * time.Second
@@ -147,7 +147,7 @@ func TestLeaderReleasesTheLeaseWhenItIsStopped(t *testing.T) {
 	forEach(t, func(e *operatorEnv) {
 		// The lease is longer than anything that this test waits for.
 		electForLong := func(o *operator.Options) {
-			o.LeaderElect, o.LeaseDuration, o.RenewDeadline = true, 5*time.Minute, 4*time.Minute
+			o.LeaderElect, o.LeaseDuration, o.RenewDeadline = true, 5*time.Minute, 2*time.Minute
 		}
 		first := e.start(electForLong)
 		e.createReady("before", "before")

@@ -29,7 +29,7 @@ func TestFlags(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o).To(Equal(flagged{Options: Options{
 		MetricsAddress: ":8443", ProbeAddress: ":8081",
-		LeaseDuration: 15 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 2 * time.Second,
+		LeaseDuration: 15 * time.Second, RenewDeadline: 6 * time.Second, RetryPeriod: 2 * time.Second,
 		Image: "example.com/foo:1", Workers: 4, MaxRetries: 15,
 	}}))
 	o, err = parse(t, "--foo-image=example.com/foo:2", "--leader-elect", "--max-retries=0", "--leader-elect-lease-duration=1m")

@@ -72,7 +72,7 @@ func Start(tb testing.TB, account *Account, settings Settings) *Running {
 	options := operator.Options{
 		MetricsAddress: "0", ProbeAddress: "0",
 		LeaderElectionNamespace: account.Namespace,
-		LeaseDuration:           15 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 2 * time.Second,
+		LeaseDuration:           15 * time.Second, RenewDeadline: 6 * time.Second, RetryPeriod: 2 * time.Second,
 		Image: Image, Workers: 4, MaxRetries: 3,
 	}
 	if settings.Options != nil {
