@@ -1,16 +1,16 @@
 # shellcheck shell=bash
 # all.sh: the parts of `.ci/run all`, in their order. Each can be the first, so each does its own set-up.
-parts=(check measure exercises embedded-1 embedded-2 embedded-3 embedded-4 site docs-embedded starter-1 starter-2 starter-3 starter-4
-  kind-1 kind-2 kind-3 exercises-kind kind-4 docs-kind node-image)
+parts=(check measure exercises-1 exercises-2 exercises-3 exercises-4 embedded-1 embedded-2 embedded-3 embedded-4 site docs-embedded
+  starter-1 starter-2 starter-3 starter-4 kind-1 kind-2 kind-3 exercises-kind kind-4 docs-kind node-image)
 
 part() {
   local n=${1##*-}
   case $1 in
     check) make check ;;
     measure) make measure ;;
-    exercises) make exercises-check ;;
-    embedded-*) make "stage-$n" e2e CLUSTER=embedded ;;
     exercises-kind) start_engine && make node-image && make exercises-check CLUSTER=kind ;;
+    exercises-*) make exercises-check STAGE="$n" ;;
+    embedded-*) make "stage-$n" e2e CLUSTER=embedded ;;
     kind-*) start_engine && make node-image && make "stage-$n" e2e CLUSTER=kind ;;
     site) make docs-site-test ;;
     docs-embedded) make docs-test CLUSTER=embedded ;;
