@@ -116,8 +116,8 @@ func IsAsDesired(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfi
 	return liveErr == nil && desiredErr == nil && covers(is, should)
 }
 
-// covers reports whether a value contains another one. A list contains an element if one of its own does: the lists of our
-// Deployment are sets, or have keys.
+// covers reports whether a value has in it all that another one has. A list of objects has one if an object of its own
+// covers it: such lists have keys, and others may have added to them.
 func covers(is, should any) bool {
 	switch should := should.(type) {
 	case map[string]any:
@@ -128,8 +128,12 @@ func covers(is, should any) bool {
 		return ok
 	case []any:
 		elements, ok := is.([]any)
-		for _, element := range should {
-			ok = ok && slices.ContainsFunc(elements, func(one any) bool { return covers(one, element) })
+		for i, element := range should {
+			if _, isObject := element.(map[string]any); isObject {
+				ok = ok && slices.ContainsFunc(elements, func(one any) bool { return covers(one, element) })
+			} else {
+				ok = ok && len(elements) == len(should) && elements[i] == element
+			}
 		}
 		return ok
 	}

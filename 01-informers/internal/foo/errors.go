@@ -78,7 +78,7 @@ func Classify(action string, err error) error {
 }
 
 // denial is how the API server says that an admission webhook or a policy denied a request. Code and reason are of their
-// own choice.
+// own choice, and a Conflict for instance would be taken for a stale cache.
 var denial = regexp.MustCompile(`admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request`)
 
 // noPermission is how the API server says that the user of a request lacks a permission: for the request
@@ -93,6 +93,7 @@ func isRejection(err error) bool {
 	return forbidden || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || isDenied(err)
 }
 
+// isDenied reports whether an admission webhook or a policy denied a request.
 func isDenied(err error) bool {
 	return errors.As(err, new(apierrors.APIStatus)) && denial.MatchString(err.Error())
 }

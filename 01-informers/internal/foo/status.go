@@ -46,15 +46,20 @@ func Status(f *v1alpha1.Foo, observed Observation, now metav1.Time) v1alpha1.Foo
 	return status
 }
 
-// setCondition sets one condition. While requests fail with transient errors, the first message stays: the next retry may
-// fail with another text, and each text would be a write.
+// setCondition sets one condition. While requests fail for reasons that pass, the first message stays: the next retry
+// may fail with another text, and each text would be a write.
 func setCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
 	condition.Message = shorten(condition.Message, maxConditionMessage)
-	before := ptr.Deref(apimeta.FindStatusCondition(*conditions, condition.Type), metav1.Condition{})
+	before := conditionOf(*conditions, condition.Type)
 	if condition.Reason == v1alpha1.ReasonAPIError && before.Reason == condition.Reason && before.ObservedGeneration == condition.ObservedGeneration {
 		condition.Message = before.Message
 	}
 	apimeta.SetStatusCondition(conditions, condition)
+}
+
+// conditionOf returns the condition of a type, or an empty one.
+func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
+	return ptr.Deref(apimeta.FindStatusCondition(conditions, conditionType), metav1.Condition{})
 }
 
 // readyCondition decides the condition Ready: the first case that holds is the one a user can act on.
@@ -110,8 +115,8 @@ func reportedFailure(f *v1alpha1.Foo) *Failure {
 }
 
 // rolledOut reports whether every pod of the Deployment is of its present template and available, and, where none is desired,
-// whether none is left: one that is being deleted may still run, and is no replica any more. The status counts only if the
-// Deployment's controller wrote it for the present generation.
+// whether none is left: one that is being deleted may still run, and is no replica any more.
+// The status counts only if the Deployment's controller wrote it for the present generation.
 func rolledOut(deployment *appsv1.Deployment) bool {
 	if deployment == nil {
 		return false

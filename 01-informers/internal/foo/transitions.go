@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 )
@@ -46,5 +45,5 @@ func Transitions(before, after v1alpha1.FooStatus) []Transition {
 
 // ReadyOf returns the condition Ready of a status, or an empty one.
 func ReadyOf(status v1alpha1.FooStatus) metav1.Condition {
-	return ptr.Deref(apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady), metav1.Condition{})
+	return conditionOf(status.Conditions, v1alpha1.ConditionReady)
 }

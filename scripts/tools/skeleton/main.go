@@ -4,7 +4,8 @@
 //   - the package comment lists all files, in the order of reading;
 //   - a function uses only functions of its own file and of later ones in that order;
 //   - what has one name is in the same place of that order in all stages;
-//   - declarations of one name in the common files, and in cmd/main.go, are the same text in all stages.
+//   - declarations of one name in the common files, and in cmd/main.go, are the same text in all stages; some of them also in
+//     the first stage.
 package main
 
 import (
@@ -62,7 +63,11 @@ func run(ctx context.Context, root string, picture bool) error {
 		}
 		return nil
 	}
-	problems := check(operators, exceptions)
+	oldest, err := loadFirst(root, first)
+	if err != nil {
+		return err
+	}
+	problems := append(check(operators, exceptions), checkFirst(oldest, operators, commonWithFirst)...)
 	for _, problem := range problems {
 		fmt.Fprintln(os.Stderr, problem)
 	}

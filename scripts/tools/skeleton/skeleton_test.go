@@ -174,6 +174,34 @@ func TestEachDeviationIsFound(t *testing.T) {
 	}
 }
 
+func TestTheFirstStageHasTheSameText(t *testing.T) {
+	for name, test := range map[string]struct {
+		declares, want string
+	}{
+		"the same, for another kind": {"// conditionOf is of a Calf.\nfunc conditionOf() string { return \"calf\" }", ""},
+		"another text":               {"// conditionOf is of a Calf.\nfunc conditionOf() string { return \"cow\" }", "conditionOf differs from"},
+		"nothing to compare":         {"func other() {}", "01-calf: conditionOf is not declared here and in another stage"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := write(t, edit{"01-calf/internal/foo/errors.go", "", "package foo\n\n" + test.declares + "\n"},
+				edit{cow + "conditions.go", "package controller\n", "package controller\n\n// conditionOf is of a Cow.\nfunc conditionOf() string { return \"cow\" }\n"})
+			operators, err := loadAll(t.Context(), root, herd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			calf, err := loadFirst(root, stage{"01-calf", []string{"Calf"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			problems := strings.Join(checkFirst(calf, operators, []string{"conditionOf"}), "\n")
+			if test.want == "" && problems != "" || !strings.Contains(problems, test.want) {
+				t.Errorf("problems: %q", problems)
+			}
+		})
+	}
+}
+
 // A check of nothing must fail.
 func TestNothingToReadIsAnError(t *testing.T) {
 	for name, edits := range map[string][]edit{
