@@ -35,9 +35,11 @@ type proof struct {
 	target
 	// kind is start, solution or mutant.
 	kind, name string
-	result     Result
-	err        error
-	problem    string
+	// runs is how often it has run.
+	runs    int
+	result  Result
+	err     error
+	problem string
 }
 
 func (p *proof) String() string {
@@ -182,35 +184,41 @@ func proveAll(ctx context.Context, servers *Servers, proofs []*proof, how Provin
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, how.Jobs))
-	for _, p := range proofs {
-		group.Go(func() error {
-			p.prove(ctx, binaries[p.exercise.Module()], servers, how)
-			mu.Lock()
-			defer mu.Unlock()
-			p.print(how.Out)
-			return ctx.Err()
-		})
+	options := Options{Servers: servers, Patience: how.Patience, Note: func(string) {}}
+	// Those that wait do so beside others.
+	for range max(1, how.Repeat) {
+		for _, p := range proofs {
+			group.Go(func() error {
+				began := time.Now()
+				result, err := runBuilt(ctx, binaries[p.exercise.Module()], p.target, options)
+				result.Took = time.Since(began)
+				mu.Lock()
+				defer mu.Unlock()
+				if p.note(result, err); p.runs == max(1, how.Repeat) {
+					if !p.wrong() {
+						p.problem = p.judge(how.Update)
+					}
+					p.print(how.Out)
+				}
+				return ctx.Err()
+			})
+		}
 	}
 	return group.Wait()
 }
 
-func (p *proof) prove(ctx context.Context, binary string, servers *Servers, how Proving) {
-	options := Options{Servers: servers, Patience: how.Patience, Note: func(string) {}}
-	for i := range max(1, how.Repeat) {
-		began := time.Now()
-		result, err := runBuilt(ctx, binary, p.target, options)
-		result.Took = time.Since(began)
-		if err != nil {
-			p.err = err
-			return
-		}
-		if i > 0 && !result.Outcome().equal(p.result.Outcome()) {
-			p.problem = fmt.Sprintf("run %d came to\n%s\nand an earlier one to\n%s", i+1, result.Outcome(), p.result.Outcome())
-			return
-		}
+// note adds a run. All have to come to the same.
+func (p *proof) note(result Result, err error) {
+	p.runs++
+	switch {
+	case p.wrong():
+	case err != nil:
+		p.err = err
+	case p.runs > 1 && !result.Outcome().equal(p.result.Outcome()):
+		p.problem = fmt.Sprintf("run %d came to\n%s\nand an earlier one to\n%s", p.runs, result.Outcome(), p.result.Outcome())
+	default:
 		p.result = result
 	}
-	p.problem = p.judge(how.Update)
 }
 
 // judge returns what is wrong with the result, or an empty string.

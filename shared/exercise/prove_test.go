@@ -30,9 +30,28 @@ func TestProveAcceptsAnExerciseThatIsRight(t *testing.T) {
     "absolute": {"failed": ["a negative number is doubled"], "message": "-3 became 6"},
     "increment": {"failed": ["a negative number is doubled"], "message": "-3 became -2"}
   }
-}`}, Proving{})
+}`}, Proving{Repeat: 3})
 	g.Expect(err).NotTo(HaveOccurred(), out)
+	g.Expect(strings.Count(out, "ok   07a")).To(Equal(4), out)
 	g.Expect(out).To(ContainSubstring("1 starts, 1 solutions and 2 mutants in "))
+}
+
+func TestProveFindsWhatIsNotAlwaysTheSame(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	out, err := prove(t, map[string]string{"solutions/other/why.txt": "Once.", "solutions/other/exercise.go": `package double
+
+import "os"
+
+func Double(n int) int {
+	if n < 0 && os.Mkdir(` + "`" + filepath.Join(t.TempDir(), "once") + "`" + `, 0o700) != nil {
+		return 0
+	}
+	return 2 * n
+}
+`}, Proving{Repeat: 2})
+	g.Expect(err).To(MatchError(errNotProven))
+	g.Expect(out).To(ContainSubstring("FAIL 07a solution other\n  run 2 came to"))
 }
 
 func TestAMutantIsAChangeOfOneSolution(t *testing.T) {
