@@ -28,6 +28,10 @@ import (
 // ErrStale is in every error of the second class.
 var ErrStale = errors.New("the cache is older than what the API server has")
 
+// ErrNamespaceTerminating says that nothing was created because the namespace is being deleted. It is of no class, and not
+// reported: what it would be reported in is deleted too.
+var ErrNamespaceTerminating = errors.New("the namespace is being deleted")
+
 // Failure is why the Deployment is not as the spec describes it, as the status reports it. As an error it is of the first
 // class.
 type Failure struct {
@@ -67,8 +71,8 @@ func Classify(action string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case NamespaceIsTerminating(err):
-		return fmt.Errorf("%s: %w", action, err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("%s: %w: %w", action, ErrNamespaceTerminating, err)
 	case isRejection(err):
 		return &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
 	case apierrors.IsConflict(err):
@@ -125,12 +129,6 @@ func IsOwnedByOthers(err error) bool {
 			slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "spec.selector" })
 	}
 	return false
-}
-
-// NamespaceIsTerminating reports whether the API server creates nothing because the namespace is being deleted: the Foo is
-// deleted with it, and there is nothing to report. Classify does not count such an error as rejected.
-func NamespaceIsTerminating(err error) bool {
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // StartError sorts the response to the list of Foos that an operator begins with. It returns an error if waiting does not

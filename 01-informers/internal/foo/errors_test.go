@@ -145,9 +145,8 @@ func TestIsOwnedByOthers(t *testing.T) {
 func TestNamespaceIsTerminating(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	g.Expect(NamespaceIsTerminating(Classify("applying", terminating()))).To(BeTrue())
-	g.Expect(NamespaceIsTerminating(apierrors.NewForbidden(deployments, "web", nil))).To(BeFalse())
-	g.Expect(NamespaceIsTerminating(nil)).To(BeFalse())
+	g.Expect(Classify("applying", terminating())).To(MatchError(ErrNamespaceTerminating))
+	g.Expect(Classify("applying", apierrors.NewForbidden(deployments, "web", nil))).NotTo(MatchError(ErrNamespaceTerminating))
 }
 
 func TestAsRejectedFindsItAmongOtherErrors(t *testing.T) {

@@ -67,7 +67,7 @@ func (r *FooReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	defer stop()
 	observed, wait, err := r.tryDeployment(acting, &f)
 	switch {
-	case foo.NamespaceIsTerminating(err):
+	case errors.Is(err, foo.ErrNamespaceTerminating):
 		return ctrl.Result{}, nil
 	case errors.Is(err, foo.ErrStale):
 		return ctrl.Result{}, err

@@ -63,7 +63,7 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (reque
 	defer stop()
 	observed, requeueAfter, err := c.tryDeployment(acting, f)
 	switch {
-	case foo.NamespaceIsTerminating(err):
+	case errors.Is(err, foo.ErrNamespaceTerminating):
 		return 0, nil
 	case errors.Is(err, foo.ErrStale):
 		return 0, err

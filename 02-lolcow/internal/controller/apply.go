@@ -63,7 +63,7 @@ func applyDependent[O client.Object, C configuration[C]](
 	err = c.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
 		stored, err := createByApply(ctx, c, fieldOwner, dependent, desired)
-		if stored == nil {
+		if err != nil {
 			return none, err
 		}
 		return live, readResponse(dependent, desired, stored, live)
@@ -124,16 +124,13 @@ func (a *application) UnmarshalJSON(body []byte) error {
 	return err
 }
 
-// createByApply applies a dependent that the cache does not contain, and returns what was created: nil, without an error, if
-// the namespace is being deleted. It does not adopt an object of this name that was created in the meantime: then it returns
-// a name conflict or a Conflict, and both are retried.
+// createByApply applies a dependent that the cache does not contain, and returns what was created. It does not adopt an object
+// of this name that was created in the meantime: then it returns a name conflict or a Conflict, and both are retried.
 func createByApply[C configuration[C]](ctx context.Context, c client.Client, fieldOwner, dependent string, desired C) (map[string]any, error) {
 	stored, err := apply(ctx, c, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return nil, errors.Join(nameConflict(dependent), fmt.Errorf("the cache lacks %s", dependent))
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil, nil
 	case err != nil:
 		return nil, classify("applying "+dependent, err)
 	}

@@ -120,6 +120,9 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if isStale(err) {
 		return ctrl.Result{}, err
 	}
+	if errors.Is(err, errNamespaceTerminating) {
+		return ctrl.Result{}, nil
+	}
 	observed.failure = failureOf(err)
 
 	// 5. Report.

@@ -120,3 +120,14 @@ func ownedFields(f *testEnv, entries []metav1.ManagedFieldsEntry) string {
 func withoutUID(fields string, owner *v1alpha1.Lolcow) string {
 	return strings.ReplaceAll(fields, string(owner.UID), "UID")
 }
+
+// In a namespace that is being deleted nothing can be created. That is neither a failure nor an error.
+func TestNamespaceBeingDeleted(t *testing.T) {
+	t.Parallel()
+	f := newTestEnv(t)
+	f.Expect(f.client.Create(f.ctx, f.lolcow("cow", v1alpha1.LolcowSpec{}))).To(Succeed())
+	f.Expect(f.client.Delete(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}})).To(Succeed())
+	f.Expect(f.reconcile("cow")).To(BeZero())
+	f.Expect(f.get("cow").Status.Conditions).To(BeEmpty(), "what it would be reported in is deleted too")
+	f.Expect(f.recorded()).To(BeEmpty())
+}

@@ -61,7 +61,7 @@ func applyDependent[O client.Object, C configuration[C]](
 	err = c.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
 		stored, err := createByApply(ctx, c, fieldOwner, dependent, desired)
-		if stored == nil {
+		if err != nil {
 			return none, err
 		}
 		return live, readResponse(dependent, desired, stored, live)
@@ -122,16 +122,13 @@ func (a *application) UnmarshalJSON(body []byte) error {
 	return err
 }
 
-// createByApply applies a dependent that the cache does not contain, and returns what was created: nil, without an error, if
-// the namespace is being deleted. It does not adopt an object of this name that was created in the meantime: then it returns
-// a name conflict or a Conflict, and both are retried.
+// createByApply applies a dependent that the cache does not contain, and returns what was created. It does not adopt an object
+// of this name that was created in the meantime: then it returns a name conflict or a Conflict, and both are retried.
 func createByApply[C configuration[C]](ctx context.Context, c client.Client, fieldOwner, dependent string, desired C) (map[string]any, error) {
 	stored, err := apply(ctx, c, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return nil, errors.Join(nameConflict(dependent), fmt.Errorf("the cache lacks %s", dependent))
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil, nil
 	case err != nil:
 		return nil, classify("applying "+dependent, err)
 	}
@@ -268,24 +265,21 @@ func findDependent(ctx context.Context, c client.Client, reader client.Reader, o
 }
 
 // createDependent creates a dependent. Its name is the idempotency key, so a creation never touches an object that exists.
-// Without an error, false means that the namespace is being deleted, and nothing was created.
-func createDependent(ctx context.Context, c client.Client, fieldOwner string, desired client.Object, options ...client.CreateOption) (bool, error) {
+func createDependent(ctx context.Context, c client.Client, fieldOwner string, desired client.Object, options ...client.CreateOption) error {
 	dependent, err := describe(c, desired, desired.GetName())
 	if err != nil {
-		return false, err
+		return err
 	}
 	action := "creating " + dependent
 	err = c.Create(ctx, desired, append(options, client.FieldOwner(fieldOwner))...)
 	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return false, nil
 	case apierrors.IsAlreadyExists(err) && !isDenied(err):
 		// Created since it was looked for. The next reconciliation sees who owns it.
-		return false, fmt.Errorf("%s: %w", action, errStale)
+		return fmt.Errorf("%s: %w", action, errStale)
 	case err != nil:
-		return false, classify(action, err)
+		return classify(action, err)
 	}
-	return true, nil
+	return nil
 }
 
 // describe is how messages name a dependent: by its kind and name.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"example.com/workbook/03-flux/api/v1alpha1"
@@ -38,6 +39,10 @@ func (e *rejectedError) Unwrap() error { return e.cause }
 // errStale is an error of the second class. So is a Conflict of the API server.
 var errStale = errors.New("the cache is behind the API server")
 
+// errNamespaceTerminating says that nothing was created because the namespace is being deleted. It is of no class, and not
+// reported: what it would be reported in is deleted too.
+var errNamespaceTerminating = errors.New("the namespace is being deleted")
+
 // nameConflict says that an object has the name of a dependent, and not its owner.
 func nameConflict(dependent string) *rejectedError {
 	return &rejectedError{
@@ -66,6 +71,8 @@ func changedByAdmission(field, dependent string) *rejectedError {
 // and with which dependent: "changing KIND NAME", for instance.
 func classify(action string, err error) error {
 	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("%s: %w: %w", action, errNamespaceTerminating, err)
 	case isTooLarge(err):
 		message := fmt.Sprintf("%s: %v: delete the object that it is created from, and create a smaller one", action, err)
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: message, cause: err}

@@ -121,6 +121,9 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if err = r.retries.outlast(req, r.clock.Now(), err); isStale(err) {
 		return ctrl.Result{}, err
 	}
+	if errors.Is(err, errNamespaceTerminating) {
+		return ctrl.Result{}, nil
+	}
 	observed.failure = failureOf(err)
 
 	// 5. Report.
@@ -234,7 +237,7 @@ func (r *FluxReconciler) writeSetup(ctx context.Context, next plan) (*v1alpha1.F
 	} else if stored, err = apply(ctx, r.Client, configuration, client.FieldOwner(fluxFieldOwner), client.ForceOwnership); err != nil {
 		err = classify("applying "+dependent, err)
 	}
-	if err != nil || stored == nil {
+	if err != nil {
 		return nil, err
 	}
 	var applied v1alpha1.FluxSetup

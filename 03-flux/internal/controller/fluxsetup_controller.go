@@ -106,6 +106,9 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if err = r.retries.outlast(req, r.clock.Now(), err); isStale(err) {
 		return ctrl.Result{}, err
 	}
+	if errors.Is(err, errNamespaceTerminating) {
+		return ctrl.Result{}, nil
+	}
 	observed.failure = failureOf(err)
 
 	// 5. Report. Once the end of an attempt is written, what still runs of it may be deleted. If that fails, the next

@@ -69,8 +69,7 @@ func (r *FluxSetupReconciler) ensureConfigMap(ctx context.Context, setup *v1alph
 			message: "ConfigMap " + desired.Name + " was deleted, and this version of the operator would write other files",
 		}
 	}
-	_, err = createDependent(ctx, r.Client, setupFieldOwner, desired)
-	return err
+	return createDependent(ctx, r.Client, setupFieldOwner, desired)
 }
 
 // confirmConfigMap rejects a ConfigMap whose files are not those that the Job was created for: any client can create
@@ -115,8 +114,8 @@ func (r *FluxSetupReconciler) ensureSecret(ctx context.Context, setup *v1alpha1.
 	}
 	// To read its own writes, the client would have to watch Secrets.
 	desired := desiredSecret(setup, job, certificate)
-	created, err := createDependent(ctx, r.Client, setupFieldOwner, desired, client.DisableReadYourWritesConsistency)
-	if created && !hasHash(job, desired.Data[broker.CertificateFile]) {
+	err = createDependent(ctx, r.Client, setupFieldOwner, desired, client.DisableReadYourWritesConsistency)
+	if err == nil && !hasHash(job, desired.Data[broker.CertificateFile]) {
 		return errors.Join(notMadeHere("Secret "+job.Name), errNotWatched)
 	}
 	return err

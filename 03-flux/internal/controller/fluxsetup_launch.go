@@ -94,7 +94,7 @@ func (r *FluxSetupReconciler) prepare(ctx context.Context, setup *v1alpha1.FluxS
 		}
 		job := desiredJob(setup)
 		job.Annotations[annotationCertificates] = hashOf(certificate)
-		if created, err := createDependent(ctx, r.Client, setupFieldOwner, job); err != nil || !created {
+		if err := createDependent(ctx, r.Client, setupFieldOwner, job); err != nil {
 			return false, err
 		}
 		observed.job = job

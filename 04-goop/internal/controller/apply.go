@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,24 +49,21 @@ func findFor(ctx context.Context, c client.Client, goop *v1alpha1.Goop, live cli
 }
 
 // createDependent creates a dependent. Its name is the idempotency key, so a creation never touches an object that exists.
-// Without an error, false means that the namespace is being deleted, and nothing was created.
-func createDependent(ctx context.Context, c client.Client, fieldOwner string, desired client.Object, options ...client.CreateOption) (bool, error) {
+func createDependent(ctx context.Context, c client.Client, fieldOwner string, desired client.Object, options ...client.CreateOption) error {
 	dependent, err := describe(c, desired, desired.GetName())
 	if err != nil {
-		return false, err
+		return err
 	}
 	action := "creating " + dependent
 	err = c.Create(ctx, desired, append(options, client.FieldOwner(fieldOwner))...)
 	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return false, nil
 	case apierrors.IsAlreadyExists(err) && !isDenied(err):
 		// Created since it was looked for. The next reconciliation sees who owns it.
-		return false, fmt.Errorf("%s: %w", action, errStale)
+		return fmt.Errorf("%s: %w", action, errStale)
 	case err != nil:
-		return false, classify(action, err)
+		return classify(action, err)
 	}
-	return true, nil
+	return nil
 }
 
 // patchDependent changes labels and some fields of the spec of a dependent, and returns what the API server has stored: an

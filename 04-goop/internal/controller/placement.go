@@ -62,7 +62,7 @@ func (r *GoopReconciler) adopt(ctx context.Context, pods []corev1.Pod, isToEnd f
 		desired := desiredAdopter(first[key], r.images)
 		err := r.Get(ctx, client.ObjectKeyFromObject(desired), &appsv1.DaemonSet{})
 		if apierrors.IsNotFound(err) {
-			_, err = createDependent(ctx, r.Client, fieldOwner, desired)
+			err = createDependent(ctx, r.Client, fieldOwner, desired)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -110,10 +110,7 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observat
 	case observed.nodes.anyReachable(ending):
 		return false, nil
 	default:
-		var created bool
-		if created, err = createDependent(ctx, r.Client, fieldOwner, desired); err == nil && !created {
-			err = errNamespaceTerminating
-		}
+		err = createDependent(ctx, r.Client, fieldOwner, desired)
 	}
 	// After any other error the API server may have created it nevertheless.
 	if !isRejected(err) && !errors.Is(err, errNamespaceTerminating) {

@@ -245,12 +245,8 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 	} else if found {
 		return r.discardShard(ctx, live)
 	}
-	created, err := createDependent(ctx, r.Client, fieldOwner, desired)
-	switch {
-	case err != nil:
+	if err := createDependent(ctx, r.Client, fieldOwner, desired); err != nil {
 		return err
-	case !created:
-		return errNamespaceTerminating
 	}
 	observed.shards[shard.Number], observed.uids = desired, append(observed.uids, string(desired.UID))
 	observed.record = copyRecord(observed)
