@@ -46,6 +46,7 @@ func report(e exercise.Exercise, r exercise.Result) []string {
 	}
 	p.passed(r)
 	p.blockUnder("What is probably wrong:", r.Diagnosis)
+	p.blockUnder("Another wrong answer that misses the same, for a reason that may not be yours:", r.Alike)
 	p.blockUnder("The race detector reports:", r.Race)
 	p.blockUnder("Your code printed:", lastLines(withoutStack(r), outputLines))
 	again := "again: make learn run " + e.ID

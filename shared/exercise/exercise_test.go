@@ -114,6 +114,7 @@ func TestTheEndsOfARun(t *testing.T) {
 		}},
 		"the answer of a mutant gets its diagnosis": {double("if n < 0 {\n\t\treturn -n * 2\n\t}\n\treturn n * 2"), func(g Gomega, r Result) {
 			g.Expect(r.Diagnosis).To(Equal("The sign is lost."))
+			g.Expect(r.Alike).To(BeEmpty())
 		}},
 		"a panic in a goroutine": {double("done := make(chan int)\n\tgo func() {\n\t\tvar p *int\n\t\tdone <- *p\n\t}()\n\treturn <-done"),
 			func(g Gomega, r Result) {
@@ -174,6 +175,20 @@ func TestTheEndsOfARun(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			c.check(g, result)
 		})
+	}
+}
+
+// What fails alike may be wrong for another reason.
+func TestOnlyTheSameMessageIsADiagnosis(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	e := workbook(t, nil)
+	const missed = "a negative number is doubled"
+	golden := Golden{Mutants: map[string]Outcome{"absolute": {Failed: []string{missed}, Message: "-3 became 6"}}}
+	for seen, want := range map[string][2]string{"-3 became 6": {"The sign is lost.", ""}, "-3 became 7": {"", "The sign is lost."}} {
+		text, alike, err := e.diagnosis(golden, Result{Behaviours: []Behaviour{{Name: "one is doubled", OK: true}, {Name: missed, Seen: seen}}})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect([2]string{text, alike}).To(Equal(want), seen)
 	}
 }
 

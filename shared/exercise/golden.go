@@ -125,32 +125,32 @@ func update(exercises []Exercise, proofs []*proof) error {
 }
 
 // diagnosis is the text of the mutant that came to the same as the reader's code, with the same message. If none has that
-// message, it is the only one with the same failures. The start has no diagnosis, and a wrong one is worse than none.
-func (e Exercise) diagnosis(g Golden, r Result) (string, error) {
+// message, alike is the text of the only one with the same failures. The start has no diagnosis.
+func (e Exercise) diagnosis(g Golden, r Result) (text, alike string, err error) {
 	if r.OK() {
-		return "", nil
+		return "", "", nil
 	}
 	mutants, err := e.Mutants()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	outcome := r.Outcome()
 	if outcome.equal(g.Start) {
-		return "", nil
+		return "", "", nil
 	}
-	var alike []string
+	var texts []string
 	for _, mutant := range mutants {
 		golden, found := g.Mutants[mutant.Name]
 		switch {
 		case !found || !golden.same(outcome):
 		case golden.Message == outcome.Message:
-			return mutant.Text, nil
+			return mutant.Text, "", nil
 		default:
-			alike = append(alike, mutant.Text)
+			texts = append(texts, mutant.Text)
 		}
 	}
-	if len(alike) == 1 && !outcome.same(g.Start) {
-		return alike[0], nil
+	if len(texts) == 1 && !outcome.same(g.Start) {
+		return "", texts[0], nil
 	}
-	return "", nil
+	return "", "", nil
 }

@@ -46,8 +46,11 @@ type Result struct {
 	Died *Death
 	// Race is the report of the race detector, if Options.Race is set and it found one.
 	Race string
-	// Diagnosis says what is probably wrong: that of the mutant whose failed behaviours are the same. It may be empty.
+	// Diagnosis says what is probably wrong: the text of the mutant that came to the same, with the same message. It may be
+	// empty.
 	Diagnosis string
+	// Alike is the text of the only mutant whose failed behaviours are the same, where none has the same message.
+	Alike string
 	// Output is what the reader's code printed, at most 64 KiB.
 	Output string
 	// Took is how long all of it took, and Built how long of that the compiler.
@@ -114,7 +117,7 @@ func Run(ctx context.Context, e Exercise, workDir string, options Options) (Resu
 	if err != nil {
 		return Result{}, err
 	}
-	result.Diagnosis, err = e.diagnosis(golden, result)
+	result.Diagnosis, result.Alike, err = e.diagnosis(golden, result)
 	return result, err
 }
 
