@@ -11,7 +11,7 @@ const (
 	longestSpecification = 600
 	hintsExpected        = 3
 	fewestMutants        = 2
-	mostMutants          = 10
+	mostMutants          = 12
 )
 
 // String says what came out, as the reader would be told.

@@ -80,6 +80,8 @@ func follows(t *check.T, entry Entry) {
 	})
 	t.Behaviour("a copy that a user changes is corrected, and what is beside the data stays", func(b *check.B) {
 		c := started(b, entry)
+		c.change("a", func(secret *corev1.Secret) { secret.Data["more"] = []byte("data") })
+		c.expect("one", "a", "b")
 		c.change("a", func(secret *corev1.Secret) {
 			secret.Data = map[string][]byte{"word": []byte("changed"), "more": []byte("data")}
 			secret.Labels["team"], secret.Annotations["note"] = "red", "mine"

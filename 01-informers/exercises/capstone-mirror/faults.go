@@ -86,17 +86,18 @@ func rests(t *check.T, entry Entry) {
 // faults checks it with requests that fail, watches that end or are silent, and crashes.
 func faults(t *check.T, entry Entry) {
 	for _, kind := range []struct {
-		name string
-		is   func(kube.Request) bool
+		name  string
+		times int
+		is    func(c *cluster, r kube.Request) bool
 	}{
-		{"lists and watches", func(r kube.Request) bool { return kube.Lists(r) || kube.Watches(r) }},
-		{"writes", kube.Writes},
+		{"lists and watches", 3, func(_ *cluster, r kube.Request) bool { return kube.Lists(r) || kube.Watches(r) }},
+		{"writes", 6, func(c *cluster, r kube.Request) bool { return kube.Writes(r) && r.Namespace == c.namespaces["a"] }},
 	} {
 		t.Behaviour(kind.name+" that fail are repeated", func(b *check.B) {
 			c := newCluster(b, entry)
 			c.targets("a", "b")
 			c.createSource("one", nil)
-			c.wire.Fail(3, kind.is)
+			c.wire.Fail(kind.times, func(r kube.Request) bool { return kind.is(c, r) })
 			c.run()
 			c.expect("one", "a", "b")
 			c.setSource("two")

@@ -60,10 +60,10 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.has(name, "team", "cows")
 		s.has(name, "late", "yes")
 	})
-	t.Behaviour("a request that fails is sent again", func(b *check.B) {
+	t.Behaviour("a request that fails is sent again, until it succeeds", func(b *check.B) {
 		s := newScene(b, work.Entry)
 		name := s.create()
-		s.wire.Fail(1, func(r kube.Request) bool { return r.Name == name && kube.Writes(r) })
+		s.wire.Fail(4, func(r kube.Request) bool { return r.Name == name && kube.Writes(r) })
 		s.start()
 		s.labelled(name)
 	})

@@ -3,9 +3,13 @@ package stalecrd
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"regexp"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"example.com/workbook/shared/exercise/check"
@@ -57,6 +61,14 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s := newScene(b, work)
 		s.install(s.crd)
 		s.wire.Fail(1000, func(kube.Request) bool { return true })
+		s.expectError("")
+	})
+	t.Behaviour("if it may not ask, it returns an error", func(b *check.B) {
+		s := newScene(b, work)
+		s.install(withoutPort(s.crd, "spec"))
+		s.wire.Before(func(_ kube.Request, r *http.Request) (*http.Response, error) {
+			return kube.Failure(r, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("the operator lacks the permission"))), nil
+		})
 		s.expectError("")
 	})
 	t.Behaviour("it leaves no object in the cluster", func(b *check.B) {

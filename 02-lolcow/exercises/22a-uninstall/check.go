@@ -59,6 +59,17 @@ func Check(t *check.T, work check.Work[Entry]) {
 		k.newClient()
 		k.uninstall()
 	})
+	t.Behaviour("a list that fails does not mean that no Teapot is left", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.createTwo()
+		k.wire.Fail(1, func(r kube.Request) bool { return r.Resource == "teapots" && kube.Reads(r) })
+		if err := k.call(b.Context()); err != nil {
+			b.Event("it is called once more")
+			k.uninstall()
+		}
+		k.nothingIsLeft()
+		k.allCleanedUp()
+	})
 	t.Behaviour("without the CRD the operator is deleted all the same", func(b *check.B) {
 		k := newKitchen(b, work.Entry)
 		k.deleteCRD()

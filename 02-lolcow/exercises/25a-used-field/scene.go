@@ -70,6 +70,14 @@ func (p *project) behave(t *check.T) {
 		s.rollOut()
 		s.expectStatus(text)
 	})
+	t.Behaviour("what the API server rejects is not in the status", func(b *check.B) {
+		s := p.create(b, "")
+		s.expectVariable("")
+		s.occupy()
+		s.rollOut()
+		s.change("mint")
+		s.expectStatusStays("")
+	})
 	t.Behaviour("a container that another client adds has no say", func(b *check.B) {
 		s := p.create(b, "mint")
 		s.expectVariable("mint")
@@ -231,6 +239,20 @@ func (s *scene) get() {
 	if err := s.client.Get(s.b.Context(), client.ObjectKeyFromObject(s.teapot), s.teapot); err != nil {
 		s.b.Fatalf("reading the Teapot: %v", err)
 	}
+}
+
+// occupy gives the variable to another client: with what that has set, the API server accepts no value.
+func (s *scene) occupy() {
+	deployment, err := s.deployment()
+	if err != nil {
+		s.b.Fatalf("reading the Deployment: %v", err)
+	}
+	s.b.Event("another client sets the variable %s of the container %s, by valueFrom", variable, container)
+	s.patch(deployment, types.StrategicMergePatchType, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"containers": []map[string]any{{"name": container, "env": []map[string]any{
+			{"name": variable, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}},
+		}}},
+	}}}})
 }
 
 // addContainer adds one in front of that of the operator, as a webhook does that injects a proxy.
