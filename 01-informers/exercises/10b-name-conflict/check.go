@@ -68,6 +68,15 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.expectOwn("one")
 		c.expectReady(v1alpha1.ReasonRollingOut)
 	})
+	t.Behaviour("a request that fails for another reason is returned as an error", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.wire.Fail(1, func(r kube.Request) bool { return r.Resource == "deployments" && kube.Writes(r) })
+		if c.call() == nil {
+			b.Fatalf("the Deployment could not be written, and Reconcile returned no error")
+		}
+		c.reconcile()
+		c.expectOwn("one")
+	})
 	checkBetween(t, work.Entry)
 	checkRename(t, work.Entry)
 	checkEarlier(t, work.Entry)
@@ -132,6 +141,19 @@ func checkRename(t *check.T, entry Entry) {
 		case early:
 			b.Fatalf("the old Deployment was deleted when the new one did not exist")
 		case c.get("one") != nil:
+			b.Fatalf("the Deployment of the earlier name is still there")
+		}
+	})
+	t.Behaviour("if the old Deployment cannot be deleted, that is an error, and the next call deletes it", func(b *check.B) {
+		c := start(b, entry)
+		c.reconcile()
+		c.rename()
+		c.wire.Fail(1, kube.Deletes)
+		if c.call() == nil {
+			b.Fatalf("the old Deployment could not be deleted, and Reconcile returned no error")
+		}
+		c.reconcile()
+		if c.get("one") != nil {
 			b.Fatalf("the Deployment of the earlier name is still there")
 		}
 	})
