@@ -56,10 +56,20 @@ func Check(t *check.T, work check.Work[Entry]) {
 		if n := s.count(func(line operator.Line) bool { return strings.Contains(text(line), away) }); n != 2 {
 			b.Fatalf("two writes have failed, and the log has %d lines about it", n)
 		}
+		s.Reconcile(s.request()) // the line is logged by then
+		if n := s.count(func(line operator.Line) bool { return !line.Failure && hasValue(line, "Baa") }); n != 1 {
+			b.Fatalf("the greeting was written once, after two writes that failed, and %d lines of the log have it", n)
+		}
 	})
 	t.Behaviour("a write that is forbidden is retried: no event says that it is permitted now", func(b *check.B) {
 		s := newScene(b, work.Entry)
-		s.forbid(2)
+		s.reject(2, s.exceeded())
+		s.change("Baa")
+		s.expectLabel("Baa")
+	})
+	t.Behaviour("so is a conflict: no event says that another client has written the ConfigMap", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.reject(2, s.changed())
 		s.change("Baa")
 		s.expectLabel("Baa")
 	})

@@ -77,17 +77,26 @@ func (s *scene) change(greeting string) {
 	s.must("changing the Lolcow", s.client.Patch(s.b.Context(), &lolcow, client.MergeFrom(before)))
 }
 
-// forbid lets the next n writes of a ConfigMap be forbidden, as a quota does that another user then raises.
-func (s *scene) forbid(n int32) {
-	exceeded := apierrors.NewForbidden(corev1.Resource("configmaps"), s.key.Name, errors.New("exceeded quota"))
-	var forbidden atomic.Int32
+// reject lets the next n writes of a ConfigMap be rejected.
+func (s *scene) reject(n int32, with *apierrors.StatusError) {
+	var rejected atomic.Int32
 	s.Wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
-		if !kube.Writes(request) || request.Resource != "configmaps" || forbidden.Add(1) > n {
+		if !kube.Writes(request) || request.Resource != "configmaps" || rejected.Add(1) > n {
 			return nil, nil
 		}
-		s.b.Event("  it is forbidden: a quota is exceeded")
-		return kube.Failure(r, exceeded), nil
+		s.b.Event("  it is rejected: %v", with)
+		return kube.Failure(r, with), nil
 	})
+}
+
+// exceeded is what a quota says that another user then raises, and changed what it says of an object that another client has
+// written meanwhile.
+func (s *scene) exceeded() *apierrors.StatusError {
+	return apierrors.NewForbidden(corev1.Resource("configmaps"), s.key.Name, errors.New("exceeded quota"))
+}
+
+func (s *scene) changed() *apierrors.StatusError {
+	return apierrors.NewConflict(corev1.Resource("configmaps"), s.key.Name, errors.New("the object has been modified"))
 }
 
 // expectLabel waits until the ConfigMap has the greeting.
