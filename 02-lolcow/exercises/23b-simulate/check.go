@@ -68,5 +68,5 @@ func simulated(b *check.B) {
 	if numbers {
 		b.Fatalf("the status of the Deployments has numbers, and no observedGeneration: it does not say which spec they are about")
 	}
-	b.Fatalf("no Deployment has a status at the end: no controller writes one here, and the test did not either")
+	b.Fatalf("no Deployment has a status at the end: no controller writes one here, and the test has written none that the API server accepted")
 }
