@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,11 @@ import (
 // Entry is what the reader writes.
 type Entry func(informer cache.SharedIndexInformer, put func(name string, uid types.UID), remove func(name string)) error
 
-const patience = 3 * time.Second
+const (
+	patience = 3 * time.Second
+	// slowly is for how long a slow call waits to be overtaken.
+	slowly = 300 * time.Millisecond
+)
 
 // Check compares the entries with the cluster, after changes that the informer sees and after some that it does not see.
 func Check(t *check.T, work check.Work[Entry]) {
@@ -48,6 +53,24 @@ func Check(t *check.T, work check.Work[Entry]) {
 		o.wire.Gap(true, func() { o.remove("a"); o.create("a") })
 		o.equal()
 	})
+	t.Behaviour("put and remove of one object come one after the other, in its order", func(b *check.B) {
+		o := start(b, work.Entry, "a")
+		o.equal()
+		o.slow.Store(true)
+		o.remove("a")
+		o.create("a")
+		o.equal()
+		before := o.calls()
+		o.wire.Gap(true, func() { o.remove("a"); o.create("a") })
+		b.Eventually(patience, func() string {
+			if o.held.Load() || o.calls() > before {
+				return ""
+			}
+			return "an object was replaced, and neither put nor remove is called"
+		})
+		o.remove("a")
+		o.equal()
+	})
 	t.Behaviour("after a gap, an object that was created is put", func(b *check.B) {
 		o := start(b, work.Entry, "a")
 		o.equal()
@@ -68,8 +91,12 @@ type outside struct {
 	wire   *kube.Wire
 	client typedcorev1.ConfigMapInterface
 
+	// slow says that calls are slow, and held that one waits.
+	slow, held atomic.Bool
+
 	mu      sync.Mutex
 	entries map[string]types.UID
+	ended   int
 }
 
 func start(b *check.B, entry Entry, names ...string) *outside {
@@ -96,17 +123,33 @@ func start(b *check.B, entry Entry, names ...string) *outside {
 }
 
 func (o *outside) put(name string, uid types.UID) {
-	o.b.Event("  put %s", name)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.entries[name] = uid
+	o.called("put "+name, func() { o.entries[name] = uid })
 }
 
 func (o *outside) forget(name string) {
-	o.b.Event("  remove %s", name)
+	o.called("remove "+name, func() { delete(o.entries, name) })
+}
+
+// calls is how many have ended.
+func (o *outside) calls() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.entries, name)
+	return o.ended
+}
+
+// called is a call of put or remove. A slow one lets the next one overtake it, if there is one before it returns.
+func (o *outside) called(what string, change func()) {
+	if before := o.calls(); o.slow.Load() && o.held.CompareAndSwap(false, true) {
+		for until := time.Now().Add(o.b.Patience(slowly)); o.calls() == before && time.Now().Before(until); {
+			time.Sleep(time.Millisecond)
+		}
+		defer o.held.Store(false)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+	o.ended++
+	o.b.Event("  %s", what)
 }
 
 func (o *outside) create(name string) {

@@ -101,6 +101,14 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.added(c.create("a", "one"))
 		c.expect("a-loud=ONE")
 	})
+	t.Behaviour("a deletion that fails is repeated", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.added(c.create("a", "one"))
+		c.copied()
+		c.wire.Fail(2, kube.Deletes)
+		c.deleted(c.remove("a"))
+		c.expect()
+	})
 	t.Behaviour("a read that fails is repeated", func(b *check.B) {
 		c := start(b, work.Entry)
 		c.added(c.create("a", "one"))
