@@ -16,10 +16,12 @@ type Entry func(ctx context.Context, c kubernetes.Interface, namespace string, l
 
 const (
 	patience = 10 * time.Second
-	limit    = 4
+	// moment is longer than a Show takes to return that does not wait for its calls of show.
+	moment = 200 * time.Millisecond
+	limit    = 8
 	// workers is how many Pods there are, and hanging how many of them never end.
 	workers = 40
-	hanging = 5
+	hanging = 9
 	// few is how many commands may run whose logs are all open, and written how many lines each of them writes.
 	few     = limit - 1
 	written = 8
@@ -59,6 +61,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.writes(name(0))
 		s.call()
 		s.shows(name(0))
+		s.endsWhileItShows(name(0))
 		s.stop()
 		s.closed()
 	})

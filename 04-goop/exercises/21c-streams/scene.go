@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,9 @@ type scene struct {
 
 	mu    sync.Mutex
 	shown map[string][]string
+	// slow holds the calls of show up, and busy is how many are held.
+	slow chan struct{}
+	busy int
 }
 
 func newScene(b *check.B, entry Entry) *scene {
@@ -61,7 +65,38 @@ func (s *scene) show(pod, line string) {
 	s.b.Event("  shown: %s: %s", pod, line)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if slow := s.slow; slow != nil {
+		s.busy++
+		s.mu.Unlock()
+		<-slow
+		s.mu.Lock()
+	}
 	s.shown[pod] = append(s.shown[pod], line)
+}
+
+// endsWhileItShows ends the context during a call of show, and asserts that Show has not returned before the end of that call.
+func (s *scene) endsWhileItShows(name string) {
+	slow := make(chan struct{})
+	s.mu.Lock()
+	s.slow = slow
+	s.mu.Unlock()
+	s.writes(name)
+	s.eventually(func() string {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.busy == 0 {
+			return "a command that runs has written a line, and it is not shown"
+		}
+		return ""
+	})
+	s.b.Event("the context of Show ends during a call of show")
+	s.end()
+	defer close(slow)
+	select {
+	case <-s.returned:
+		s.b.Fatalf("Show has returned, and a call of show that it has begun still runs")
+	case <-time.After(s.b.Patience(moment)):
+	}
 }
 
 // lines are those of a Pod that were shown.
