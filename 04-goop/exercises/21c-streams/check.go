@@ -18,7 +18,7 @@ const (
 	patience = 10 * time.Second
 	// moment is longer than a Show takes to return that does not wait for its calls of show.
 	moment = 200 * time.Millisecond
-	limit    = 8
+	limit  = 8
 	// workers is how many Pods there are, and hanging how many of them never end.
 	workers = 40
 	hanging = 9
