@@ -59,6 +59,14 @@ func Check(t *check.T, work check.Work[Entry]) {
 		k.newClient()
 		k.uninstall()
 	})
+	t.Behaviour("nor is a Teapot that goes just before its deletion", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.create(kube.Namespace(b), "one")
+		k.goesBefore("one")
+		k.uninstall()
+		k.nothingIsLeft()
+		k.allCleanedUp()
+	})
 	t.Behaviour("a list that fails does not mean that no Teapot is left", func(b *check.B) {
 		k := newKitchen(b, work.Entry)
 		k.createTwo()

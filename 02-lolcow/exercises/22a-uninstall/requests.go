@@ -58,6 +58,25 @@ func (k *kitchen) late() {
 	})
 }
 
+// goesBefore lets a user delete the Teapot, and the operator clean up after it, just before the reader's deletion of it.
+func (k *kitchen) goesBefore(name string) {
+	var once sync.Once
+	k.wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
+		if request.Resource == "teapots" && request.Verb == "delete" && request.Name == name {
+			once.Do(func() {
+				pot := &unstructured.Unstructured{}
+				pot.SetGroupVersionKind(teapots)
+				pot.SetNamespace(request.Namespace)
+				pot.SetName(name)
+				k.b.Event("a user deletes the Teapot %s, just before", name)
+				k.must("deleting a Teapot", k.client.Delete(k.b.Context(), pot))
+				k.isGone(pot, "the Teapot")
+			})
+		}
+		return k.observe(request, r)
+	})
+}
+
 // cancelWhenDeleted cancels a context when the deletion of the only Teapot has begun and the reader's code looks at it for the
 // second time: during that request, or a pause after it. Code that waits for the events of a watch sends none, and is cancelled some
 // time later.
