@@ -45,6 +45,8 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.expectCount(objects + 2)
 		c.remove("late-a")
 		c.expectCount(objects + 1)
+		c.wire.Gap(true, func() { c.remove("late-b") })
+		c.expectCount(objects)
 	})
 	if !ok {
 		return
