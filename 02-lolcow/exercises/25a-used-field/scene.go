@@ -109,7 +109,11 @@ func (p *project) try(b *check.B, flavour string) (*scene, error) {
 	if err != nil {
 		b.Fatalf("making a client: %v", err)
 	}
-	s := &scene{b: b, p: p, client: c, teapot: &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"flavour": flavour}}}}
+	spec := map[string]any{}
+	if flavour != "" {
+		spec["flavour"] = flavour
+	}
+	s := &scene{b: b, p: p, client: c, teapot: &unstructured.Unstructured{Object: map[string]any{"spec": spec}}}
 	s.teapot.SetAPIVersion("teapots.dev/v1alpha1")
 	s.teapot.SetKind("Teapot")
 	s.teapot.SetNamespace(kube.Namespace(b))
