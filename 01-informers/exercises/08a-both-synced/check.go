@@ -88,6 +88,27 @@ func Check(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("the list has not come, the context has ended, and the work began")
 		}
 	})
+	t.Behaviour("nor if it ends before everything has been counted", func(b *check.B) { heldUp(b, work.Entry) })
+}
+
+// heldUp ends the context while a slow handler has not counted everything.
+func heldUp(b *check.B, entry Entry) {
+	c := newCounter(b)
+	c.gate = make(chan struct{})
+	ctx, cancel := context.WithCancel(b.Context())
+	c.start(ctx, entry)
+	b.Eventually(patience, func() string {
+		if !c.factory.Core().V1().ConfigMaps().Informer().HasSynced() {
+			return "the cache has not synced"
+		}
+		return ""
+	})
+	b.Event("the cache has synced, the handler is busy with its first call, and the context ends")
+	cancel()
+	c.expectEnded()
+	if c.hasBegun() {
+		b.Fatalf("not everything had been counted, the context has ended, and the work began")
+	}
 }
 
 // counter is what the reader's function counts, with the cluster.
