@@ -41,7 +41,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	ok = ok && t.Behaviour("what is deleted is removed", func(b *check.B) {
 		o := start(b, work.Entry, "a", "b")
 		o.equal()
-		o.remove("a")
+		o.remove("b")
 		o.equal()
 	})
 	if !ok {
