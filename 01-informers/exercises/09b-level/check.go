@@ -117,6 +117,14 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.modified(c.set("two"))
 		c.expect("a-loud=TWO")
 	})
+	t.Behaviour("so is one of the copy", func(b *check.B) {
+		c := start(b, work.Entry)
+		c.added(c.create("a", "one"))
+		c.copied()
+		c.wire.Fail(2, func(r kube.Request) bool { return reads(r) && r.Name == "a-loud" })
+		c.modified(c.set("two"))
+		c.expect("a-loud=TWO")
+	})
 	t.Behaviour("it does not give up after some attempts", func(b *check.B) {
 		c := start(b, work.Entry)
 		c.wire.Fail(6, kube.Writes)

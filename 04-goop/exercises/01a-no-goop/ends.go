@@ -77,7 +77,11 @@ func (s *scene) completed(indexes string) {
 
 func (s *scene) complete() {
 	s.b.Eventually(cluster.Patience, func() string {
-		if !condition(s.job(), batchv1.JobComplete) {
+		job := s.job()
+		if job.Spec.TTLSecondsAfterFinished != nil {
+			s.b.Fatalf("the Job is deleted %d s after its end, and with it the status", *job.Spec.TTLSecondsAfterFinished)
+		}
+		if !condition(job, batchv1.JobComplete) {
 			return "six workers have succeeded, and the Job is not Complete"
 		}
 		return ""
