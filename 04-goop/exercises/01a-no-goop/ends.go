@@ -77,15 +77,18 @@ func (s *scene) completed(indexes string) {
 
 func (s *scene) complete() {
 	s.b.Eventually(cluster.Patience, func() string {
-		job := s.job()
-		if job.Spec.TTLSecondsAfterFinished != nil {
-			s.b.Fatalf("the Job is deleted %d s after its end, and with it the status", *job.Spec.TTLSecondsAfterFinished)
-		}
-		if !condition(job, batchv1.JobComplete) {
+		if !condition(s.job(), batchv1.JobComplete) {
 			return "six workers have succeeded, and the Job is not Complete"
 		}
 		return ""
 	})
+}
+
+// stays fails if the Job is deleted some time after its end.
+func (s *scene) stays() {
+	if seconds := s.job().Spec.TTLSecondsAfterFinished; seconds != nil {
+		s.b.Fatalf("the Job is deleted %d s after its end, and with it the status", *seconds)
+	}
 }
 
 func ended(job *batchv1.Job) bool {
