@@ -103,6 +103,8 @@ func heldUp(b *check.B, entry Entry) {
 		}
 		return ""
 	})
+	// By now it is the handler that Start waits for: WaitForCacheSync looks every 100 ms.
+	time.Sleep(b.Patience(250 * time.Millisecond))
 	b.Event("the cache has synced, the handler is busy with its first call, and the context ends")
 	cancel()
 	c.expectEnded()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,8 @@ type ended struct {
 
 // Show calls show with each line that the workers in the namespace write, until ctx ends. At most limit logs are open at once.
 func Show(ctx context.Context, c kubernetes.Interface, namespace string, limit int, show func(pod, line string)) error {
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Without a resourceVersion, a watch begins with the Pods that there are.
@@ -41,7 +44,7 @@ func Show(ctx context.Context, c kubernetes.Interface, namespace string, limit i
 	ends := make(chan ended, limit)
 	for {
 		for pod, follow := p.next(); pod != ""; pod, follow = p.next() {
-			go func() { ends <- ended{follow, read(ctx, c.CoreV1().Pods(namespace).GetLogs, pod, follow, show)} }()
+			reading.Go(func() { ends <- ended{follow, read(ctx, c.CoreV1().Pods(namespace).GetLogs, pod, follow, show)} })
 		}
 		select {
 		case <-ctx.Done():
