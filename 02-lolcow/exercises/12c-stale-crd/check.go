@@ -54,9 +54,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("nor does the port of a version that is not served", func(b *check.B) {
 		s := newScene(b, work)
-		both := withNewer(s.crd, s.crd)
-		s.install(both)
-		s.install(notServed(both))
+		s.install(notServed(withNewer(s.crd, s.crd)))
 		s.expectError("")
 	})
 	t.Behaviour("nor does a CRD that is not served, because another one has its short name", func(b *check.B) {

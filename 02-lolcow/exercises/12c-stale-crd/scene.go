@@ -77,6 +77,9 @@ func (s *scene) install(crd *apiextensionsv1.CustomResourceDefinition) {
 	if err != nil {
 		s.b.Fatalf("installing a CRD: %v", err)
 	}
+	s.awaitCondition(crd.Name, func(live *apiextensionsv1.CustomResourceDefinition) bool {
+		return apihelpers.IsCRDConditionTrue(live, apiextensionsv1.Established)
+	})
 	s.await(crd.Spec.Versions)
 }
 
@@ -91,14 +94,22 @@ func (s *scene) installInVain() {
 		if _, err := s.crds.Create(s.b.Context(), crd.DeepCopy(), metav1.CreateOptions{}); err != nil {
 			s.b.Fatalf("installing a CRD: %v", err)
 		}
-		s.b.Eventually(patience, func() string {
-			live, err := s.crds.Get(s.b.Context(), crd.Name, metav1.GetOptions{})
-			if err != nil || apihelpers.IsCRDConditionTrue(live, apiextensionsv1.NamesAccepted) != (crd == other) || len(live.Status.Conditions) == 0 {
-				return "the API server has not decided about the names of a CRD"
-			}
-			return ""
+		s.awaitCondition(crd.Name, func(live *apiextensionsv1.CustomResourceDefinition) bool {
+			condition := apihelpers.FindCRDCondition(live, apiextensionsv1.NamesAccepted)
+			return condition != nil && (condition.Status == apiextensionsv1.ConditionTrue) == (crd == other)
 		})
 	}
+}
+
+// awaitCondition waits until the API server has decided about a CRD.
+func (s *scene) awaitCondition(name string, decided func(*apiextensionsv1.CustomResourceDefinition) bool) {
+	s.b.Eventually(patience, func() string {
+		live, err := s.crds.Get(s.b.Context(), name, metav1.GetOptions{})
+		if err != nil || !decided(live) {
+			return "the API server has not decided about the names of a CRD"
+		}
+		return ""
+	})
 }
 
 // await waits until v1alpha1 is served as these versions say: by validation, by discovery and by its document.
