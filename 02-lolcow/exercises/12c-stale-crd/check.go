@@ -57,6 +57,11 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.install(notServed(withNewer(s.crd, s.crd)))
 		s.expectError("")
 	})
+	t.Behaviour("nor does a CRD that is not served, because another one has its short name", func(b *check.B) {
+		s := newScene(b, work)
+		s.installInVain()
+		s.expectError("")
+	})
 	t.Behaviour("if the API server cannot be reached, it returns an error", func(b *check.B) {
 		s := newScene(b, work)
 		s.install(s.crd)

@@ -1,11 +1,13 @@
 package stalecrd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	typed "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
@@ -75,7 +77,39 @@ func (s *scene) install(crd *apiextensionsv1.CustomResourceDefinition) {
 	if err != nil {
 		s.b.Fatalf("installing a CRD: %v", err)
 	}
+	s.awaitCondition(crd.Name, func(live *apiextensionsv1.CustomResourceDefinition) bool {
+		return apihelpers.IsCRDConditionTrue(live, apiextensionsv1.Established)
+	})
 	s.await(crd.Spec.Versions)
+}
+
+// installInVain installs the CRD when another one has its short name.
+func (s *scene) installInVain() {
+	other := withoutPort(s.crd, "spec", "status")
+	other.Name = "oldcows.my.domain"
+	other.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "oldcows", Kind: "Oldcow", ShortNames: s.crd.Spec.Names.ShortNames}
+	s.b.Event("the CRD %s has the short name of Lolcows", other.Name)
+	s.b.Cleanup(func() { _ = s.crds.Delete(context.WithoutCancel(s.b.Context()), other.Name, metav1.DeleteOptions{}) })
+	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{other, s.crd} {
+		if _, err := s.crds.Create(s.b.Context(), crd.DeepCopy(), metav1.CreateOptions{}); err != nil {
+			s.b.Fatalf("installing a CRD: %v", err)
+		}
+		s.awaitCondition(crd.Name, func(live *apiextensionsv1.CustomResourceDefinition) bool {
+			condition := apihelpers.FindCRDCondition(live, apiextensionsv1.NamesAccepted)
+			return condition != nil && (condition.Status == apiextensionsv1.ConditionTrue) == (crd == other)
+		})
+	}
+}
+
+// awaitCondition waits until the API server has decided about a CRD.
+func (s *scene) awaitCondition(name string, decided func(*apiextensionsv1.CustomResourceDefinition) bool) {
+	s.b.Eventually(patience, func() string {
+		live, err := s.crds.Get(s.b.Context(), name, metav1.GetOptions{})
+		if err != nil || !decided(live) {
+			return "the API server has not decided about the names of a CRD"
+		}
+		return ""
+	})
 }
 
 // await waits until v1alpha1 is served as these versions say: by validation, by discovery and by its document.

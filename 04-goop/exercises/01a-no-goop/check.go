@@ -21,9 +21,11 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		s := newScene(b, work.Dir)
 		s.even(s.running())
 	})
-	t.Behaviour("if all succeed, the Job is Complete", func(b *check.B) {
+	t.Behaviour("if all succeed, the Job is Complete, and stays", func(b *check.B) {
 		s := newScene(b, work.Dir)
-		for _, pod := range s.running() {
+		pods := s.running()
+		s.stays()
+		for _, pod := range pods {
 			s.end(pod, succeeded)
 		}
 		s.complete()

@@ -84,6 +84,13 @@ func (s *scene) complete() {
 	})
 }
 
+// stays fails if the Job is deleted some time after its end.
+func (s *scene) stays() {
+	if seconds := s.job().Spec.TTLSecondsAfterFinished; seconds != nil {
+		s.b.Fatalf("the Job is deleted %d s after its end, and with it the status", *seconds)
+	}
+}
+
 func ended(job *batchv1.Job) bool {
 	return condition(job, batchv1.JobComplete) || condition(job, batchv1.JobFailed) || condition(job, batchv1.JobFailureTarget)
 }

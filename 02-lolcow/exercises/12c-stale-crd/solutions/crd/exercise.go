@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -19,6 +21,10 @@ func CheckSchema(ctx context.Context, config *rest.Config) error {
 	crd, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, "lolcows.my.domain", metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the CRD of Lolcow: %w", err)
+	}
+	// A CRD whose names belong to another one is there, and nothing of it is served.
+	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+		return errors.New("the CRD of Lolcow is not established")
 	}
 	for _, version := range crd.Spec.Versions {
 		if version.Name != "v1alpha1" || !version.Served {
