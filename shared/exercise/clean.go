@@ -107,6 +107,7 @@ func (s *server) added(ctx context.Context) ([]object, error) {
 var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	jobs       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	background = metav1.DeletePropagationBackground
 	now        = metav1.DeleteOptions{GracePeriodSeconds: new(int64), PropagationPolicy: &background}
 )

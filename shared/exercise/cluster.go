@@ -153,9 +153,12 @@ func (s *server) deleteNamespaces(ctx context.Context, run string) error {
 	}
 	var errs []error
 	for _, namespace := range list.Items {
+		// Jobs first. With backoffLimitPerIndex a failed pod keeps its finalizer until another one is created in its place, which in a
+		// namespace that is being deleted never happens; and the namespace controller deletes Jobs after pods, so never.
 		// Then the pods at once: where a check has deleted their node, nothing would end them but the pod garbage collector, after
 		// more than a minute.
 		errs = append(errs,
+			ignoreNotFound(s.metadata.Resource(jobs).Namespace(namespace.Name).DeleteCollection(ctx, now, metav1.ListOptions{})),
 			ignoreNotFound(s.metadata.Resource(namespaces).Delete(ctx, namespace.Name, metav1.DeleteOptions{})),
 			ignoreNotFound(s.metadata.Resource(pods).Namespace(namespace.Name).DeleteCollection(ctx, now, metav1.ListOptions{})))
 	}
