@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
@@ -121,4 +122,22 @@ func TestOrphanedWorkersOfADeletedGoopEnd(t *testing.T) {
 			f.Expect(f.podList()).NotTo(ContainElement(HaveField("UID", BeElementOf(old[0].UID, old[1].UID))))
 		})
 	}
+}
+
+// Nor is that an error where the namespace is being deleted too: its controller deletes the pods.
+func TestOrphanedWorkersInATerminatingNamespace(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a", "b")
+	f.create()
+	f.runs("a/0", "b/0")
+	f.orphanWorkers()
+	shard := f.shards()[0]
+	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
+	f.Expect(f.client.Delete(f.ctx, &shard)).To(Succeed())
+	f.Expect(f.client.Delete(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}})).To(Succeed())
+	for range 3 {
+		_, err := f.reconcile()
+		f.Expect(err).NotTo(HaveOccurred())
+	}
+	f.Expect(f.daemonSets()).To(BeEmpty())
 }

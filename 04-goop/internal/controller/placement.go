@@ -64,7 +64,10 @@ func (r *GoopReconciler) adopt(ctx context.Context, pods []corev1.Pod, isToEnd f
 		if apierrors.IsNotFound(err) {
 			err = createDependent(ctx, r.Client, fieldOwner, desired)
 		}
-		failed = errors.Join(failed, err)
+		// The controller of a namespace that is being deleted deletes the pods.
+		if !errors.Is(err, errNamespaceTerminating) {
+			failed = errors.Join(failed, err)
+		}
 	}
 	return failed
 }
