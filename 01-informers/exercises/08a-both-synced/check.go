@@ -102,12 +102,7 @@ func heldUp(b *check.B, entry Entry) {
 	c.gate = make(chan struct{})
 	ctx, cancel := context.WithCancel(b.Context())
 	c.start(ctx, entry)
-	b.Eventually(patience, func() string {
-		if !c.factory.Core().V1().ConfigMaps().Informer().HasSynced() {
-			return "the cache has not synced"
-		}
-		return ""
-	})
+	c.expectCached()
 	// By now it is the handler that Start waits for: WaitForCacheSync looks every 100 ms.
 	time.Sleep(b.Patience(250 * time.Millisecond))
 	b.Event("the cache has synced, the handler is busy with its first call, and the context ends")
@@ -187,6 +182,16 @@ func (c *counter) atBegin() int {
 
 // holdHandler lets the handler be busy for some time when the cache has synced, or until the work begins.
 func (c *counter) holdHandler() {
+	c.expectCached()
+	c.b.Event("the cache has synced, and the handler is busy with its first call")
+	for i := 0; i < slow && !c.hasBegun(); i++ {
+		time.Sleep(100 * time.Millisecond)
+	}
+	close(c.gate)
+}
+
+// expectCached waits until the cache has synced. The handlers may not have been called for all of it.
+func (c *counter) expectCached() {
 	informer := c.factory.Core().V1().ConfigMaps().Informer()
 	c.b.Eventually(patience, func() string {
 		if !informer.HasSynced() {
@@ -194,11 +199,6 @@ func (c *counter) holdHandler() {
 		}
 		return ""
 	})
-	c.b.Event("the cache has synced, and the handler is busy with its first call")
-	for i := 0; i < slow && !c.hasBegun(); i++ {
-		time.Sleep(100 * time.Millisecond)
-	}
-	close(c.gate)
 }
 
 func (c *counter) expectBegun() {
