@@ -109,7 +109,7 @@ func isOurs(object metav1.Object) bool {
 }
 
 // withoutBlocking removes blockOwnerDeletion, because the finalizer keeps the Goop until the cleanup has ended. In a
-// foreground deletion the garbage collector deletes these dependents nevertheless: see lostRounds.
+// foreground deletion the garbage collector may delete these dependents nevertheless: see lostRounds.
 func withoutBlocking(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	meta.OwnerReferences[0].BlockOwnerDeletion = nil
 	return meta
