@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader repairs.
@@ -75,6 +76,18 @@ func Check(t *check.T, work check.Work[Entry]) {
 			}
 		}
 	})
+	t.Behaviour("a request that fails is tried again, or leads to an error", func(b *check.B) {
+		p := newPasture(b, work.Entry)
+		// The greeter twice: it creates the Deployment, and it changes it.
+		for i, one := range []*writer{p.greeter, p.greeter, p.scaler} {
+			for number := 1; ; number++ {
+				p.change(fmt.Sprintf("Moo %d.%d", i, number), int32(number%9+1))
+				if !p.fail(one, number) {
+					break
+				}
+			}
+		}
+	})
 	checkOthers(t, work.Entry)
 }
 
@@ -107,6 +120,29 @@ func checkOthers(t *check.T, entry Entry) {
 		p.reconcile(p.scaler)
 		p.expect()
 	})
+}
+
+// fail reconciles with one whose request with this number fails. It returns whether there were so many.
+func (p *pasture) fail(one *writer, number int) bool {
+	requests := 0
+	p.wire.Fail(1, func(kube.Request) bool {
+		requests++
+		return requests == number
+	})
+	err := p.try(one)
+	p.wire.Fail(0, nil)
+	wrong := ""
+	switch {
+	case err != nil:
+	case one == p.greeter:
+		wrong = p.wrongGreeting(p.greeting)
+	default:
+		wrong = p.wrongReplicas(p.replicas)
+	}
+	if wrong != "" {
+		p.b.Fatalf("a request failed, and the %s returned no error: it is not called again, and %s", one.name, wrong)
+	}
+	return requests >= number
 }
 
 // settle reconciles with both, without anything in between. Errors are another behaviour's.

@@ -1,8 +1,10 @@
 package twowriters
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -68,7 +70,7 @@ func (p *pasture) other(one *writer) *writer {
 // interrupt has something else happen before the next write of the Deployment.
 func (p *pasture) interrupt(happens func()) {
 	p.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
-		if happens == nil || !kube.Writes(request) || request.Resource != "deployments" {
+		if happens == nil || !kube.Writes(request) || !strings.HasPrefix(request.Resource, "deployments") {
 			return nil, nil
 		}
 		now := happens
@@ -101,10 +103,15 @@ func (p *pasture) reconcile(one *writer) {
 func (p *pasture) change(greeting string, replicas int32) {
 	p.b.Event("the user sets %d replicas, and the greeting %s", replicas, greeting)
 	p.greeting, p.replicas = greeting, replicas
+	lolcow := p.lolcow()
+	lolcow.Spec.Greeting, lolcow.Spec.Replicas = greeting, &replicas
+	p.must("changing the Lolcow", p.client.Update(p.b.Context(), lolcow))
+}
+
+func (p *pasture) lolcow() *v1alpha1.Lolcow {
 	var lolcow v1alpha1.Lolcow
 	p.must("reading the Lolcow", p.client.Get(p.b.Context(), p.key, &lolcow))
-	lolcow.Spec.Greeting, lolcow.Spec.Replicas = greeting, &replicas
-	p.must("changing the Lolcow", p.client.Update(p.b.Context(), &lolcow))
+	return &lolcow
 }
 
 func (p *pasture) deployment() *appsv1.Deployment {
@@ -127,16 +134,34 @@ func container(deployment *appsv1.Deployment, name string) *corev1.Container {
 func (p *pasture) expect() { p.expectFields(p.greeting, p.replicas) }
 
 func (p *pasture) expectFields(greeting string, replicas int32) {
+	for _, wrong := range []string{p.wrongGreeting(greeting), p.wrongReplicas(replicas)} {
+		if wrong != "" {
+			p.b.Fatalf("%s", wrong)
+		}
+	}
+}
+
+// wrongGreeting is what is wrong with that which the greeter keeps, or an empty string.
+func (p *pasture) wrongGreeting(greeting string) string {
 	deployment := p.deployment()
-	lolcow := container(deployment, "lolcow")
+	lolcow, args := container(deployment, "lolcow"), []string{"--", greeting}
 	switch {
 	case lolcow == nil:
-		p.b.Fatalf("the Deployment has no container lolcow")
-	case !slices.Contains(lolcow.Args, greeting):
-		p.b.Fatalf("the greeting should be %q, and the arguments of the container are %q", greeting, lolcow.Args)
-	case *deployment.Spec.Replicas != replicas:
-		p.b.Fatalf("the replicas should be %d, and are %d", replicas, *deployment.Spec.Replicas)
+		return "the Deployment has no container lolcow"
+	case !slices.Equal(lolcow.Args, args):
+		return fmt.Sprintf("the arguments of the container should be %q, and are %q", args, lolcow.Args)
+	case !metav1.IsControlledBy(deployment, p.lolcow()):
+		return "the Lolcow does not own the Deployment"
 	}
+	return ""
+}
+
+// wrongReplicas is the same for the scaler.
+func (p *pasture) wrongReplicas(replicas int32) string {
+	if is := *p.deployment().Spec.Replicas; is != replicas {
+		return fmt.Sprintf("the replicas should be %d, and are %d", replicas, is)
+	}
+	return ""
 }
 
 // inject adds what a service mesh adds: its container comes first.
