@@ -47,7 +47,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("the list came as %T", object)
 		}
 	})
-	t.Behaviour("the options of a list are sent", func(b *check.B) {
+	t.Behaviour("the options of requests are sent", func(b *check.B) {
 		c := newClient(b, work.Entry)
 		c.create()
 		options := &metav1.ListOptions{FieldSelector: "metadata.name=b"}
@@ -57,6 +57,13 @@ func Check(t *check.T, work check.Work[Entry]) {
 		}
 		if len(list.Items) != 0 {
 			b.Fatalf("the field selector did not arrive: %d objects are in the list, and none matches", len(list.Items))
+		}
+		dry := c.post("b").VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, runtime.NewParameterCodec(c.scheme))
+		if err := dry.Do(b.Context()).Error(); err != nil {
+			b.Fatalf("creating with dryRun: %v", sayWhere(err))
+		}
+		if err := c.get().Name("b").Do(b.Context()).Error(); err == nil {
+			b.Fatalf("dryRun did not arrive: the ConfigMap was created")
 		}
 	})
 	t.Behaviour("ConfigMaps can be watched", watches(work.Entry))
@@ -134,10 +141,13 @@ func (c *client) get() *rest.Request {
 	return c.rest.Get().Namespace(c.namespace).Resource("configmaps")
 }
 
-func (c *client) create() {
+func (c *client) post(name string) *rest.Request {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	err := c.rest.Post().Namespace(c.namespace).Resource("configmaps").Body(object).Do(c.b.Context()).Error()
-	if err != nil {
+	return c.rest.Post().Namespace(c.namespace).Resource("configmaps").Body(object)
+}
+
+func (c *client) create() {
+	if err := c.post(name).Do(c.b.Context()).Error(); err != nil {
 		c.b.Fatalf("creating a ConfigMap: %v", sayWhere(err))
 	}
 }
