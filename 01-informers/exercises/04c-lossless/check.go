@@ -71,16 +71,16 @@ func Check(t *check.T, work check.Work[Entry]) {
 		}
 	})
 	t.Behaviour("what another writer changes at the same moment stays", func(b *check.B) {
-		p := newPolicy(b, work.Entry, map[string]string{"seen": "no"})
+		p := newPolicy(b, work.Entry, map[string]string{"seen": "no", "team": "billing"})
 		p.changeMeanwhile()
 		if err := p.try("seen"); err != nil {
 			b.Event("  it returned the error: %v", err)
 			p.label("seen")
 		}
-		p.expectLabels(map[string]string{"seen": "yes"})
 		if port := p.port(p.read())["port"]; port != int64(8080) {
 			b.Fatalf("another writer has set the port from 8000 to 8080, and it is %v", port)
 		}
+		p.expectLabels(map[string]string{"team": "payments", "seen": "yes"})
 	})
 	t.Behaviour("a NetworkPolicy that does not exist is an error", func(b *check.B) {
 		p := newPolicy(b, work.Entry, nil)
@@ -164,7 +164,7 @@ func (p *policy) port(object *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// changeMeanwhile lets another writer change the port just before the first write of the reader's function arrives.
+// changeMeanwhile lets another writer change the port and a label just before the first write of the reader's function arrives.
 func (p *policy) changeMeanwhile() {
 	var once sync.Once
 	p.wire.Before(func(request kube.Request, _ *http.Request) (*http.Response, error) {
@@ -176,8 +176,9 @@ func (p *policy) changeMeanwhile() {
 }
 
 func (p *policy) change() {
-	p.b.Event("  another writer sets the port to 8080")
-	patch := []byte(`[{"op":"replace","path":"/spec/ingress/0/ports/0/port","value":8080}]`)
+	p.b.Event("  another writer sets the port to 8080, and the label team to payments")
+	patch := []byte(`[{"op":"replace","path":"/spec/ingress/0/ports/0/port","value":8080},` +
+		`{"op":"replace","path":"/metadata/labels/team","value":"payments"}]`)
 	if _, err := p.policies.Patch(p.b.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
 		p.b.Errorf("changing the NetworkPolicy: %v", err)
 	}
