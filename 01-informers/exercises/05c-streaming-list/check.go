@@ -28,7 +28,9 @@ const (
 // Check checks where the list ends, and where the next watch begins.
 func Check(t *check.T, work check.Work[Entry]) {
 	ok := t.Behaviour("what is there is reported once, then synced is called", func(b *check.B) {
-		r := begin(b, work.Entry)
+		r, begin := prepare(b, work.Entry)
+		r.slow = true
+		begin()
 		r.Expect("ADDED a=2", "ADDED b=1", "ADDED c=1")
 		r.expectSynced()
 	})
@@ -56,10 +58,13 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("what changes while no watch is open is reported once, without a second list", func(b *check.B) {
 		r := begun(b, work.Entry)
 		r.Wire.CutWatches()
-		r.Delete("b")
 		r.Create("d")
+		r.Delete("b")
 		r.Wire.Release()
-		r.Expect("DELETED b", "ADDED d=1")
+		r.Expect("ADDED d=1", "DELETED b")
+		r.Wire.CutWatches()
+		r.Wire.Release()
+		r.ExpectNothingElse()
 		lists := 0
 		for _, request := range r.Wire.Requests() {
 			if kube.Lists(request) {
@@ -118,9 +123,13 @@ func simulated(t *check.T, entry Entry) {
 			if watches[1].Query.Get("resourceVersion") != version {
 				b.Fatalf("the next watch does not begin at the resourceVersion of the last bookmark")
 			}
+			if watches[1].Query.Get("allowWatchBookmarks") != "true" {
+				b.Fatalf("the next watch does not ask for bookmarks")
+			}
 			return ""
 		})
 		r.ExpectNothingElse()
+		r.expectSynced()
 	})
 }
 
@@ -129,8 +138,12 @@ type run struct {
 	*follow.Run
 	b *check.B
 
+	// slow says that the first call of handle takes until synced is called, or a moment.
+	slow  bool
+	first sync.Once
+
 	mu sync.Mutex
-	// reported is how often handle was called, and synced how often it had been at each call of synced.
+	// reported is how often handle has returned, and synced how often it had at each call of synced.
 	reported int
 	synced   []int
 }
@@ -144,10 +157,13 @@ func prepare(b *check.B, entry Entry) (r *run, begin func()) {
 	) error {
 		<-ready
 		return entry(ctx, client, namespace, func(event watch.EventType, object *corev1.ConfigMap) {
-			r.mu.Lock()
-			r.reported++
-			r.mu.Unlock()
+			if r.slow {
+				r.first.Do(r.pause)
+			}
 			handle(event, object)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.reported++
 		}, r.noteSynced)
 	}, "a", "b", "c")
 	r.Set("a", "2")
