@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -44,37 +45,62 @@ func Check(t *check.T, work check.Work[Entry]) {
 		r.Create("c")
 		r.Delete("b")
 		r.has("a=2 c=1")
+		// A watch that asks for bookmarks gets one: it is no ConfigMap.
+		r.Wire.Bookmark(r.List().ResourceVersion)
+		r.Wire.CutWatches()
+		r.Wire.Release()
+		r.Create("d")
+		r.has("a=2 c=1 d=1")
 	})
 	if !ok {
 		return
 	}
 	t.Behaviour("when a watch ends, the next one begins at once, without a list", func(b *check.B) {
 		r := begun(b, work.Entry)
+		seen := number(r.List().Items[0].ResourceVersion)
 		r.away(0)
 		if n := r.lists(); n > 1 {
 			b.Fatalf("%d lists were requested", n)
+		}
+		if watches := r.Wire.Requests("watch"); number(watches[len(watches)-1].Query.Get("resourceVersion")) < seen {
+			b.Fatalf("the next watch begins before a=2, which the last one has brought")
 		}
 		if len(r.paused()) > 0 {
 			b.Fatalf("it paused, and no request had failed")
 		}
 	})
-	t.Behaviour("a first list that fails is repeated", func(b *check.B) {
+	ok = t.Behaviour("a first list that fails is repeated, after a pause", func(b *check.B) {
 		r := start(b, work.Entry, 2)
 		r.has("a=1 b=1")
+		if n := len(r.paused()); n < 2 {
+			b.Fatalf("two lists have failed, and there were %d pauses", n)
+		}
 	})
+	if !ok {
+		return
+	}
 	pauses(t, work.Entry)
-	t.Behaviour("after a 410 in the stream the store becomes what the new list has", func(b *check.B) {
+	expired(t, work.Entry)
+	t.Behaviour("it returns when its context ends", func(b *check.B) {
 		r := begun(b, work.Entry)
+		r.Stop()
+	})
+}
+
+// expired checks what comes after a 410.
+func expired(t *check.T, entry Entry) {
+	t.Behaviour("after a 410 in the stream the store becomes what the new list has", func(b *check.B) {
+		r := begun(b, entry)
 		r.Wire.Gap(true, func() { r.Delete("b"); r.Create("c") })
 		r.has("a=2 c=1")
 	})
 	t.Behaviour("after a 410 as the status of the response, too", func(b *check.B) {
-		r := begun(b, work.Entry)
+		r := begun(b, entry)
 		r.Wire.Gap(false, func() { r.Delete("b"); r.Create("c") })
 		r.has("a=2 c=1")
 	})
 	t.Behaviour("until the new list has come, the store has what it had", func(b *check.B) {
-		r := begun(b, work.Entry)
+		r := begun(b, entry)
 		r.Wire.Fail(failures, kube.Lists)
 		r.Wire.Gap(true, func() { r.Delete("b"); r.Create("c") })
 		r.has("a=2 c=1")
@@ -83,10 +109,6 @@ func Check(t *check.T, work check.Work[Entry]) {
 				b.Fatalf("while the list failed, a reader of the store found [%s], and before that [a=2 b=1]", p.store)
 			}
 		}
-	})
-	t.Behaviour("it returns when its context ends", func(b *check.B) {
-		r := begun(b, work.Entry)
-		r.Stop()
 	})
 }
 
@@ -109,6 +131,9 @@ func pauses(t *check.T, entry Entry) {
 		if slices.Equal(r.away(failures), shortest()) {
 			b.Fatalf("the pauses are 1 s, 2 s, 4 s and so on, and none is longer: nothing in them is random")
 		}
+		if longer := r.longerBy(3); longer < 1.5 {
+			b.Fatalf("of %d pauses none is longer by half: as much again may be added to each", 3*failures)
+		}
 		// One that makes no pause at all is another behaviour's to find.
 		if first := pausesOfAProgram(b); first != "" && first == pausesOfAProgram(b) {
 			b.Fatalf("a program that is started twice makes the same %d pauses: what is random in them is the same in all programs", failures)
@@ -121,6 +146,27 @@ func pauses(t *check.T, entry Entry) {
 			b.Fatalf("one request failed after others had succeeded, and the pause is longer than one second and as much again")
 		}
 	})
+}
+
+// longerBy lets the API server be away n times. It returns the most by which a pause is longer than the shortest.
+func (r *reflection) longerBy(n int) float64 {
+	most := 0.0
+	for range n {
+		expected := shortest()
+		for i, pause := range r.away(failures) {
+			if pause < expected[i] {
+				return 2 // another behaviour's to find
+			}
+			most = max(most, float64(pause)/float64(expected[i]))
+		}
+	}
+	return most
+}
+
+// number is a resourceVersion as a number, or 0.
+func number(resourceVersion string) int {
+	n, _ := strconv.Atoi(resourceVersion)
+	return n
 }
 
 // shortest are the pauses after failures in a row, with nothing random.
