@@ -45,8 +45,9 @@ func Check(t *check.T, work check.Work[Entry]) {
 		i := newInformer(b, work.Entry)
 		i.initial = true
 		i.apply(cache.ReplacedAll, list("a@1", "b@2"))
-		i.calls("add a@1 of the first list", "add b@2 of the first list")
-		i.content("a@1", "b@2")
+		i.apply(cache.Added, object("c", "3"))
+		i.calls("add a@1 of the first list", "add b@2 of the first list", "add c@3 of the first list")
+		i.content("a@1", "b@2", "c@3")
 	})
 	t.Behaviour("a new list adds and updates", func(b *check.B) {
 		i := newInformer(b, work.Entry)
@@ -62,7 +63,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		i.apply(cache.ReplacedAll, list("b@2"))
 		i.content("b@2")
 		if !slices.ContainsFunc(i.got, func(call string) bool {
-			return strings.HasPrefix(call, "delete a") || strings.HasPrefix(call, "tombstone a")
+			return strings.HasPrefix(call, "delete a") || strings.HasPrefix(call, "tombstone ")
 		}) {
 			b.Fatalf("the handler was not called for a, which the new list lacks; it got: %s", strings.Join(i.got, ", "))
 		}
@@ -70,8 +71,9 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("what a new list lacks is reported with its final state unknown", func(b *check.B) {
 		i := newInformer(b, work.Entry)
 		i.apply(cache.Added, object("a", "1"))
-		i.apply(cache.ReplacedAll, list())
-		i.calls("add a@1", "tombstone a, last seen a@1")
+		i.apply(cache.Added, object("inn/a", "2"))
+		i.apply(cache.ReplacedAll, list("inn/a@3"))
+		i.calls("add a@1", "add inn/a@2", "update inn/a@2 to inn/a@3", "tombstone shop/a, last seen a@1")
 	})
 	t.Behaviour("the store has changed when the handler is called", func(b *check.B) {
 		i := newInformer(b, work.Entry)
@@ -100,8 +102,13 @@ func newInformer(b *check.B, entry Entry) *informer {
 	return &informer{b: b, entry: entry, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 }
 
+// object is one in the namespace shop, if the name has no other one in front.
 func object(name, version string) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", ResourceVersion: version}}
+	namespace, name, found := strings.Cut(name, "/")
+	if !found {
+		namespace, name = "shop", namespace
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, ResourceVersion: version}}
 }
 
 func list(texts ...string) cache.ReplacedAllInfo {
@@ -115,7 +122,7 @@ func list(texts ...string) cache.ReplacedAllInfo {
 
 func text(o any) string {
 	if o, ok := o.(*metav1.PartialObjectMetadata); ok {
-		return o.Name + "@" + o.ResourceVersion
+		return strings.TrimPrefix(o.Namespace+"/"+o.Name, "shop/") + "@" + o.ResourceVersion
 	}
 	return fmt.Sprintf("a %T", o)
 }
@@ -152,8 +159,7 @@ func (i *informer) OnUpdate(before, after any) {
 // OnDelete notes a call of the handler.
 func (i *informer) OnDelete(o any) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
-		_, name, _ := cache.SplitMetaNamespaceKey(unknown.Key)
-		i.note(fmt.Sprintf("tombstone %s, last seen %s", name, text(unknown.Obj)), unknown.Obj, false)
+		i.note(fmt.Sprintf("tombstone %s, last seen %s", unknown.Key, text(unknown.Obj)), unknown.Obj, false)
 		return
 	}
 	i.note("delete "+text(o), o, false)
