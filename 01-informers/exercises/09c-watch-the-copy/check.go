@@ -52,13 +52,17 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.create("a")
 		c.known("a")
 	})
-	t.Behaviour("a copy that has lost its owner reference gets it back", func(b *check.B) {
+	loses := func(b *check.B, what string, change func(copied *corev1.ConfigMap)) {
 		c := start(b, work.Entry)
 		c.create("a")
 		c.known("a")
 		c.settled()
-		c.change("removes the owner reference of", "a", func(copied *corev1.ConfigMap) { copied.OwnerReferences = nil })
-		c.corrected("a", "the owner reference of the copy of a was removed")
+		c.change("removes the "+what+" of", "a", change)
+		c.corrected("a", "the "+what+" of the copy of a was removed")
+	}
+	t.Behaviour("a copy that has lost its owner reference, or its label, gets it back", func(b *check.B) {
+		loses(b, "owner reference", func(copied *corev1.ConfigMap) { copied.OwnerReferences = nil })
+		loses(b, "label", func(copied *corev1.ConfigMap) { copied.Labels = nil })
 	})
 	t.Behaviour("a copy that was deleted while no watch was open comes back", func(b *check.B) {
 		c := start(b, work.Entry)

@@ -52,5 +52,6 @@ func (c *controller) reconcile(name string) error {
 func (c *controller) isCorrect(name string) bool {
 	original := c.get(name)
 	copied, err := c.client.Get(c.b.Context(), copyOf(original), metav1.GetOptions{})
-	return err == nil && copied.Data["word"] == strings.ToUpper(original.Data["word"]) && metav1.IsControlledBy(copied, original)
+	return err == nil && copied.Data["word"] == strings.ToUpper(original.Data["word"]) && metav1.IsControlledBy(copied, original) &&
+		copied.Labels["loud-copy"] == "yes"
 }
