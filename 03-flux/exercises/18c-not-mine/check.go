@@ -31,6 +31,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	checkNotOwned(t, work.Entry)
 	if ok {
 		checkChanges(t, work.Entry)
+		checkReads(t, work.Entry)
 		checkOthers(t, work.Entry)
 	}
 	checkRoles(t, work.Dir)
@@ -83,11 +84,12 @@ func checkChanges(t *check.T, entry Entry) {
 	t.Behaviour("a Service that is missing is created, whatever the condition says", func(b *check.B) {
 		s := newScene(b, entry)
 		s.createSetup(s.controller(s.createFlux("bees")))
-		s.wire.Fail(1, func(r kube.Request) bool { return r.Resource == "services" && kube.Writes(r) })
+		s.failService()
 		_ = s.reconcile()
 		s.settle()
 		s.expectService(true)
 		s.deleteService()
+		s.failService()
 		s.settle()
 		s.expectService(true)
 	})
@@ -108,20 +110,10 @@ func checkChanges(t *check.T, entry Entry) {
 		s.settle()
 		s.deleteFlux(flux)
 		s.deleteService()
+		s.wire.Fail(1, kube.Writes)
 		s.settle()
 		s.expectAccepted(metav1.ConditionFalse, "NotOwned")
 		s.expectService(false)
-	})
-	t.Behaviour("a Flux that could not be read is not gone", func(b *check.B) {
-		s := newScene(b, entry)
-		s.createSetup(s.controller(s.createFlux("bees")))
-		s.settle()
-		for number := 1; s.wire.FailRead(number, func() { _ = s.reconcile() }); number++ {
-			s.expectAccepted(metav1.ConditionTrue, "Owned")
-			s.expectNoWrite()
-		}
-		s.settle()
-		s.expectAccepted(metav1.ConditionTrue, "Owned")
 	})
 	t.Behaviour("nothing is written once the condition is right", func(b *check.B) {
 		for _, owned := range []bool{true, false} {
@@ -136,6 +128,34 @@ func checkChanges(t *check.T, entry Entry) {
 			_ = s.reconcile()
 			s.expectNoWrite()
 		}
+	})
+}
+
+// checkReads lets reads fail.
+func checkReads(t *check.T, entry Entry) {
+	t.Behaviour("a read that fails is an error, if the condition is not right", func(b *check.B) {
+		for number, failed := 1, true; failed; number++ {
+			s := newScene(b, entry)
+			flux := s.createFlux("bees")
+			s.createSetup(s.controller(flux))
+			s.settle()
+			s.deleteFlux(flux)
+			var err error
+			if failed = s.wire.FailRead(number, func() { err = s.reconcile() }); err == nil {
+				s.expectAccepted(metav1.ConditionFalse, "NotOwned")
+			}
+		}
+	})
+	t.Behaviour("a Flux that could not be read is not gone", func(b *check.B) {
+		s := newScene(b, entry)
+		s.createSetup(s.controller(s.createFlux("bees")))
+		s.settle()
+		for number := 1; s.wire.FailRead(number, func() { _ = s.reconcile() }); number++ {
+			s.expectAccepted(metav1.ConditionTrue, "Owned")
+			s.expectNoWrite()
+		}
+		s.settle()
+		s.expectAccepted(metav1.ConditionTrue, "Owned")
 	})
 }
 

@@ -155,6 +155,11 @@ func (s *scene) deleteService() {
 	s.must("deleting the Service", client.IgnoreNotFound(s.client.Delete(s.b.Context(), service)))
 }
 
+// failService lets the next write of a Service fail.
+func (s *scene) failService() {
+	s.wire.Fail(1, func(r kube.Request) bool { return r.Resource == "services" && kube.Writes(r) })
+}
+
 func (s *scene) expectService(want bool) {
 	err := s.client.Get(s.b.Context(), s.key, &corev1.Service{})
 	s.must("reading the Service", client.IgnoreNotFound(err))
