@@ -10,6 +10,7 @@ import (
 
 	"example.com/workbook/03-flux/exercises/internal/cloud"
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader writes.
@@ -140,6 +141,11 @@ func checkUsers(t *check.T, entry Entry) {
 		s := newScene(b, entry)
 		s.settle("web")
 		s.forget()
+		s.replace("web")
+		s.wire.Fail(1, kube.Writes)
+		s.settle("web")
+		s.expect("web", 1)
+		s.oldMachine = "machine-0"
 		s.replace("web")
 		s.settle("web")
 		s.expect("web", 1)

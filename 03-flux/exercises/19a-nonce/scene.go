@@ -41,8 +41,8 @@ type scene struct {
 	// old is what reads return, if it is set. before happens before the next write.
 	old    map[string]corev1.ConfigMap
 	before func()
-	// size is what the user has written last.
-	size string
+	// size is what the user has written last, and oldMachine is in their file, if it is set.
+	size, oldMachine string
 }
 
 func newScene(b *check.B, entry Entry) *scene {

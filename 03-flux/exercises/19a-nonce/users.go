@@ -25,8 +25,13 @@ func (s *scene) create(name string) *corev1.ConfigMap {
 // replace is kubectl replace with the file of the user.
 func (s *scene) replace(name string) {
 	s.b.Event("a user replaces the ConfigMap %s by the one in their file", name)
-	s.size = inFile(name).Data[sizeKey]
-	_, err := s.client.Update(s.b.Context(), inFile(name), metav1.UpdateOptions{})
+	file := inFile(name)
+	s.size = file.Data[sizeKey]
+	if s.oldMachine != "" {
+		s.b.Event("  data.%s in it is %s", machineKey, s.oldMachine)
+		file.Data[machineKey] = s.oldMachine
+	}
+	_, err := s.client.Update(s.b.Context(), file, metav1.UpdateOptions{})
 	s.must("replacing a ConfigMap", err)
 }
 
