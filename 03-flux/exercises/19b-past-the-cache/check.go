@@ -6,6 +6,7 @@ import (
 
 	"example.com/workbook/03-flux/exercises/internal/tasks"
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader repairs.
@@ -33,6 +34,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s := newScene(b, work.Entry)
 		s.settle()
 		s.deleteJobs()
+		s.cacheHas(s.live())
+		s.wire.Fail(1, kube.Writes)
+		if err := s.call(); err == nil {
+			b.Event("  it returned no error: nothing calls it again")
+			s.expect(1, lost)
+		}
 		s.settle()
 		s.expect(1, lost)
 	})
@@ -44,7 +51,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.expect(2, running)
 		s.deleteJobs()
 		s.settle()
-		s.attempt("3")
+		s.attempt("10")
 		s.settle()
 		s.expect(3, running)
 	})
