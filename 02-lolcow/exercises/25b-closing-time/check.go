@@ -40,6 +40,9 @@ func Check(t *check.T, work check.Work[Entry]) {
 			s.closesAt(closes)
 			s.reconcile()
 			s.expect("false")
+			s.set("open", "true")
+			s.reconcile()
+			s.expect("false")
 		}
 	})
 	t.Behaviour("a reconciliation before the time, for another reason, does no harm", func(b *check.B) {
@@ -87,23 +90,25 @@ func checkRest(t *check.T, entry Entry) {
 		if result.RequeueAfter > 0 {
 			b.Fatalf("the shop never closes, and Reconcile asks for another reconciliation in %s", result.RequeueAfter)
 		}
-		s.closesAt(-time.Hour)
-		s.reconcile()
-		s.expect("false")
-		s.removeTime()
-		s.reconcile()
-		s.expect("true")
+		for _, change := range []func(){s.removeTime, func() { s.set("closesAt", "") }} {
+			s.closesAt(-time.Hour)
+			s.reconcile()
+			s.expect("false")
+			change()
+			s.reconcile()
+			s.expect("true")
+		}
 	})
 	t.Behaviour("a text that is no time changes nothing, and is not tried again", func(b *check.B) {
 		s := newShop(b, entry)
 		s.closesAt(time.Hour)
 		s.reconcile()
-		s.set("tomorrow")
+		s.set("closesAt", "tomorrow")
 		s.unreadable()
 		s.expect("true")
 		s.closesAt(-time.Hour)
 		s.reconcile()
-		s.set("tomorrow")
+		s.set("closesAt", "tomorrow")
 		s.unreadable()
 		s.expect("false")
 	})

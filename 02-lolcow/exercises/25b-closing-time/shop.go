@@ -59,12 +59,14 @@ func (s *shop) restart() {
 }
 
 // closesAt sets the time, as a user: this long after the morning.
-func (s *shop) closesAt(after time.Duration) { s.set(morning.Add(after).Format(time.RFC3339Nano)) }
+func (s *shop) closesAt(after time.Duration) {
+	s.set("closesAt", morning.Add(after).Format(time.RFC3339Nano))
+}
 
-// set sets the text of the time, as a user.
-func (s *shop) set(text string) {
-	s.b.Event("the user sets closesAt to %s", text)
-	patch := fmt.Appendf(nil, `{"data":{"closesAt":%q}}`, text)
+// set sets a key of the data, as a user.
+func (s *shop) set(key, text string) {
+	s.b.Event("the user sets %s to %q", key, text)
+	patch := fmt.Appendf(nil, `{"data":{%q:%q}}`, key, text)
 	s.must("changing the ConfigMap", s.client.Patch(s.b.Context(), s.object(), client.RawPatch("application/merge-patch+json", patch)))
 }
 
