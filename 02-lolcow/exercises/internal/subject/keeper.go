@@ -29,7 +29,7 @@ const (
 	Replaces = "replaces"
 	// Overlaps creates another one, and deletes the first afterwards.
 	Overlaps = "overlaps"
-	// Reports writes the status first, and believes it.
+	// Reports writes the status first when the Lolcow has changed, and believes it.
 	Reports = "reports"
 )
 
@@ -59,15 +59,16 @@ func (k *keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, err
 	}
 	reported := lolcow.Status.ObservedGeneration == lolcow.Generation
-	if k.variant == Reports {
-		if reported && kept != nil {
+	early := k.variant == Reports && kept != nil
+	if early {
+		if reported {
 			return reconcile.Result{}, nil
 		}
 		if err := k.report(ctx, &lolcow); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	if err := k.write(ctx, &lolcow, kept); err != nil || reported || k.variant == Reports {
+	if err := k.write(ctx, &lolcow, kept); err != nil || reported || early {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, k.report(ctx, &lolcow)
