@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"example.com/workbook/02-lolcow/exercises/internal/program"
@@ -62,8 +63,27 @@ func Check(t *check.T, work check.Work[check.Files]) {
 	})
 	t.Behaviour("a component of any other name is printed, too", func(b *check.B) {
 		s := newScene(b, who)
-		s.report(s.create("web", 1, paused), "night-watch")
+		s.report("Deployment", s.create("web", 1, paused), "night-watch")
 		s.expect("night-watch")
+	})
+	t.Behaviour("what acted on only one of the ReplicaSets, or of the Pods, counts", func(b *check.B) {
+		for i := range 2 {
+			s := newScene(b, who)
+			s.create("web", 0, nil)
+			s.replicaSets(1)
+			s.changeTemplate()
+			s.report("ReplicaSet", &s.replicaSets(2)[i], "night-watch")
+			s.expect("night-watch")
+		}
+		s := newScene(b, who)
+		s.create("web", 2, func(d *appsv1.Deployment) { d.Spec.Template.Spec.SchedulerName = "none-such" })
+		s.events("Pods are created", func(event corev1.Event) bool { return event.Reason == "SuccessfulCreate" }, 2)
+		pods, err := s.client.CoreV1().Pods(s.namespace).List(b.Context(), metav1.ListOptions{})
+		if err != nil || len(pods.Items) != 2 {
+			b.Fatalf("listing Pods: %d (%v)", len(pods.Items), err)
+		}
+		s.report("Pod", &pods.Items[1], "night-watch")
+		s.expect("deployment-controller", "replicaset-controller", "night-watch")
 	})
 	t.Behaviour("no such Deployment: an error", func(b *check.B) {
 		s := newScene(b, who)
@@ -126,6 +146,31 @@ func (s *scene) remove(name string) {
 	}
 }
 
+// changeTemplate changes the template of the Deployment web, so that it gets another ReplicaSet.
+func (s *scene) changeTemplate() {
+	s.b.Event("the check changes the template of the Deployment web")
+	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"changed":"yes"}}}}}`)
+	if _, err := s.client.AppsV1().Deployments(s.namespace).Patch(s.b.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		s.b.Fatalf("changing a Deployment: %v", err)
+	}
+}
+
+// replicaSets waits until there are that many, and returns them.
+func (s *scene) replicaSets(want int) []appsv1.ReplicaSet {
+	var list *appsv1.ReplicaSetList
+	s.b.Eventually(patience, func() string {
+		var err error
+		if list, err = s.client.AppsV1().ReplicaSets(s.namespace).List(s.b.Context(), metav1.ListOptions{}); err != nil {
+			return err.Error()
+		}
+		if n := len(list.Items); n != want {
+			return fmt.Sprintf("the cluster does not work as it should: %d ReplicaSets, and not %d", n, want)
+		}
+		return ""
+	})
+	return list.Items
+}
+
 // scheduled waits until the scheduler has reported that many Pods.
 func (s *scene) scheduled(pods int) {
 	s.events("Pods are scheduled", func(event corev1.Event) bool { return event.Reason == "Scheduled" }, pods)
@@ -145,14 +190,14 @@ func (s *scene) events(what string, match func(corev1.Event) bool, want int) {
 	})
 }
 
-// report sends an Event about the Deployment, as a component of that name.
-func (s *scene) report(d *appsv1.Deployment, component string) {
-	s.b.Event("%s sends an Event about the Deployment %s", component, d.Name)
+// report sends an Event about an object, as a component of that name.
+func (s *scene) report(kind string, object metav1.Object, component string) {
+	s.b.Event("%s sends an Event about the %s %s", component, kind, object.GetName())
 	now := metav1.Now()
 	_, err := s.client.CoreV1().Events(s.namespace).Create(s.b.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: component},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "apps/v1", Kind: "Deployment", Namespace: s.namespace, Name: d.Name, UID: d.UID,
+			Kind: kind, Namespace: s.namespace, Name: object.GetName(), UID: object.GetUID(),
 		},
 		Reason: "Watched", Message: "all is quiet", Type: corev1.EventTypeNormal, Count: 1,
 		FirstTimestamp: now, LastTimestamp: now,
