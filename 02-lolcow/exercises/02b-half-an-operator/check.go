@@ -65,6 +65,14 @@ func Check(t *check.T, work check.Work[check.Files]) {
 		if _, found, _ := unstructured.NestedFieldNoCopy(pot.Object, "spec", "cup"); found {
 			b.Fatalf("the field spec.cup, which is a typing error, was stored")
 		}
+		pot.Object["status"] = fields{"temperature": int64(80), "temp": int64(80)}
+		pot, err := k.pots.UpdateStatus(b.Context(), pot, metav1.UpdateOptions{})
+		if err != nil {
+			return // Without a subresource that is another behaviour's to find.
+		}
+		if _, found, _ := unstructured.NestedFieldNoCopy(pot.Object, "status", "temp"); found {
+			b.Fatalf("the field status.temp, which is a typing error, was stored")
+		}
 	})
 	statusIsSeparate(t)
 	whatKubectlShows(t)
@@ -102,11 +110,11 @@ func statusIsSeparate(t *check.T) {
 	t.Behaviour("a status out of bounds is rejected", func(b *check.B) {
 		k := newKitchen(b)
 		pot := k.create(fields{"cups": int64(4)})
-		for _, temperature := range []int64{-1, 101} {
+		for _, temperature := range []any{int64(-1), int64(101), 36.5} {
 			pot.Object["status"] = fields{"temperature": temperature}
 			_, err := k.pots.UpdateStatus(b.Context(), pot, metav1.UpdateOptions{})
 			if !apierrors.IsInvalid(err) {
-				b.Fatalf("the temperature %d was not rejected as invalid: %v", temperature, err)
+				b.Fatalf("the temperature %v was not rejected as invalid: %v", temperature, err)
 			}
 		}
 	})
