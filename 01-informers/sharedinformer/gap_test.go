@@ -14,7 +14,7 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// onServer starts an informer with one handler on the test server. Its link can be cut.
+// onServer starts an informer with one handler on the test server. The test can cut the informer's connections: session.link.
 func onServer(t *testing.T, options ...informers.SharedInformerOption) (*session, coreinformers.ConfigMapIndexInformer, *recorder) {
 	t.Helper()
 	g := NewWithT(t)
@@ -35,7 +35,8 @@ func onServer(t *testing.T, options ...informers.SharedInformerOption) (*session
 	return s, informer, handler
 }
 
-// A type assertion to the type of the object fails on what an untyped handler gets.
+// For a deletion that the watch missed, an untyped handler gets a DeletedFinalStateUnknown, on which a type assertion to the
+// type of the object fails.
 func TestAnUntypedHandlerGetsTheTombstoneItself(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -70,8 +71,8 @@ func TestAnObjectReplacedDuringAGapIsDeliveredAsAnUpdate(t *testing.T) {
 	g.Expect(handler.deletions()).To(BeEmpty())
 }
 
-// It is called twice for an object of the initial list and once for an object of a watch event, and so it must
-// be idempotent.
+// A transform is called twice for an object of the initial list and once for an object of a watch event, and so it
+// must be idempotent.
 func TestATransformIsCalledTwiceForAnObjectOfTheStreamingList(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

@@ -52,7 +52,7 @@ func mutate(t *testing.T, detect string) (string, error) {
 	return string(out), err
 }
 
-// TestMutateTheCache is what those processes run: a handler modifies its argument.
+// TestMutateTheCache is the test that mutate runs: a handler modifies its argument.
 func TestMutateTheCache(t *testing.T) {
 	if os.Getenv(mutateVariable) == "" {
 		t.Skip("runs in a process of its own")

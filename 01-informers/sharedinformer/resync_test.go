@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The study journal sets 30 seconds and calls it a sync. A resync sends no request: the cache delivers its own
+// The study journal sets a resync period of 30 seconds and calls it a sync. A resync sends no request: the cache delivers its own
 // objects again, and does not find an event that the watch missed.
 func TestSeedQuestion_AResyncSendsNoRequest(t *testing.T) {
 	inBubble(t, 30*time.Second, func(b *bubble) {

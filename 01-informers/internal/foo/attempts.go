@@ -15,9 +15,9 @@ const (
 	FirstRetry = 5 * time.Millisecond
 	// LongestRetry is the longest time between two tries.
 	LongestRetry = 30 * time.Second
-	// UnseenRetry is the time to the next try after a name conflict with a Deployment that the cache lacks: it may never
-	// have its deletion.
-	UnseenRetry = time.Second
+	// UncachedRetry is the time to the next try after a name conflict with a Deployment that the cache lacks: if the
+	// cache never has it, its deletion is no event.
+	UncachedRetry = time.Second
 )
 
 // Attempts counts, for each Foo and generation of its spec, how often the API server rejected its Deployment. It says
@@ -112,7 +112,7 @@ func (a *Attempts) NoteMissing(f *v1alpha1.Foo) {
 	}
 }
 
-// Forget drops what is known of a Foo: its Deployment was applied, or the Foo is deleted.
+// Forget drops the attempts for a Foo: its Deployment was applied, or the Foo is deleted.
 func (a *Attempts) Forget(name types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

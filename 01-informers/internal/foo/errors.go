@@ -81,8 +81,8 @@ func Classify(action string, err error) error {
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-// denial is how the API server says that an admission webhook or a policy denied a request. Code and reason are of their
-// own choice, and a Conflict for instance would be taken for a stale cache.
+// denial is how the API server says that an admission webhook or a policy denied a request. Code and reason do not show it,
+// because the webhook or policy chooses them: a denial with the reason Conflict would be mistaken for a stale cache.
 var denial = regexp.MustCompile(`admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request`)
 
 // noPermission is how the API server says that the user of a request lacks a permission: for the request
@@ -91,7 +91,8 @@ var denial = regexp.MustCompile(`admission webhook "[^"]*" denied the request|Va
 // operator has the permission.
 var noPermission = regexp.MustCompile(`User "[^"]*" cannot [a-z]+ |cannot set (an ownerRef|blockOwnerDeletion) `)
 
-// isRejection reports whether the API server, or what it asks, has judged a request: the same one gets the same response.
+// isRejection reports whether the API server, or an admission plugin, has rejected a request: the same one fails again, until
+// the spec or the cluster changes.
 func isRejection(err error) bool {
 	forbidden := apierrors.IsForbidden(err) && !noPermission.MatchString(err.Error())
 	return forbidden || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || isDenied(err)

@@ -31,8 +31,8 @@ var (
 	duration = regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s|m|h)(\d+(\.\d+)?(ms|s|m))*\b`)
 )
 
-// normalizeMessage makes one text of those that a failing request gives in its repetitions, which differ in addresses,
-// ports and durations: each new text in a condition would be a write.
+// normalizeMessage replaces addresses, ports and durations, which differ each time a request fails: each new text in a
+// condition would be a write.
 func normalizeMessage(message string) string {
 	message = localEnd.ReplaceAllString(message, "")
 	message = address.ReplaceAllString(message, "ADDRESS")

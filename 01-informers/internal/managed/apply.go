@@ -34,15 +34,15 @@ func (r *FooReconciler) findDeployment(ctx context.Context, f *v1alpha1.Foo) (*a
 	return live, nil
 }
 
-// apply brings the Foo's Deployment in line with the spec and returns what it is now. live is what the cache has of it. It
-// writes only if what this controller owns of it differs, so that nothing is written in steady state. What other writers own
-// stays theirs.
+// apply brings the Foo's Deployment in line with the spec and returns it as it is then. live is the Deployment in the
+// cache. apply writes only if a field that this controller owns differs, so that nothing is written in steady state. Fields
+// that other writers own are left to them.
 func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
 	desired := foo.Deployment(f, r.image)
 	action := "applying Deployment " + f.Spec.DeploymentName
 	if live == nil {
 		// Not forced, and only if there is no such object: one that was created since is not adopted.
-		err := r.Apply(ctx, &application{desired.WithResourceVersion(foo.NoResourceVersion)}, client.FieldOwner(foo.FieldOwner))
+		err := r.Apply(ctx, &appliedDeployment{desired.WithResourceVersion(foo.NoResourceVersion)}, client.FieldOwner(foo.FieldOwner))
 		if apierrors.IsConflict(err) && r.isOwnedByOthers(ctx, f, err) {
 			return nil, foo.NameConflict(f.Spec.DeploymentName)
 		}
@@ -55,23 +55,25 @@ func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1
 	if foo.InSync(live, desired) {
 		return live, nil
 	}
-	// Forced: a writer that changed a field of ours loses it. The resourceVersion keeps the force from a Deployment
-	// that has changed since it was read, and may be no longer the Foo's; the uid, from making one that has gone.
+	// Forced: another writer that changed a field of ours loses the ownership of it. With the resourceVersion, a Deployment
+	// that changed since it was read is not overwritten: it may no longer be the Foo's. With the uid, a Deployment that was
+	// deleted since is not created again.
 	desired = desired.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
-	if err := r.Apply(ctx, &application{desired}, client.FieldOwner(foo.FieldOwner), client.ForceOwnership); err != nil {
+	if err := r.Apply(ctx, &appliedDeployment{desired}, client.FieldOwner(foo.FieldOwner), client.ForceOwnership); err != nil {
 		return live, foo.Classify(action, err)
 	}
 	return r.readResponse(f, desired)
 }
 
-// application is an apply configuration that becomes the API server's response. Apply decodes the response into its argument,
-// where a field that the response lacks, because an admission policy removes it, would keep the value that was sent.
-type application struct {
+// appliedDeployment is the argument of an apply, and then contains only what the API server has responded. Apply decodes the
+// response into its argument, where a field that the response lacks, because an admission policy removes it, would keep the
+// value that was sent.
+type appliedDeployment struct {
 	*appsv1ac.DeploymentApplyConfiguration
 }
 
-// UnmarshalJSON decodes the response.
-func (a application) UnmarshalJSON(body []byte) error {
+// UnmarshalJSON discards what was sent, and decodes the response.
+func (a appliedDeployment) UnmarshalJSON(body []byte) error {
 	*a.DeploymentApplyConfiguration = appsv1ac.DeploymentApplyConfiguration{}
 	return json.Unmarshal(body, a.DeploymentApplyConfiguration)
 }
@@ -91,8 +93,8 @@ func (r *FooReconciler) findOthers(ctx context.Context, f *v1alpha1.Foo) ([]apps
 	if err := r.List(ctx, &owned, client.InNamespace(f.Namespace), client.MatchingFields{ownerIndex: string(f.UID)}); err != nil {
 		return nil, fmt.Errorf("listing the Deployments of Foo %s: %w: %w", f.Name, foo.ErrStale, err)
 	}
-	return slices.DeleteFunc(owned.Items, func(one appsv1.Deployment) bool {
-		return one.Name == f.Spec.DeploymentName || !one.DeletionTimestamp.IsZero()
+	return slices.DeleteFunc(owned.Items, func(deployment appsv1.Deployment) bool {
+		return deployment.Name == f.Spec.DeploymentName || !deployment.DeletionTimestamp.IsZero()
 	}), nil
 }
 

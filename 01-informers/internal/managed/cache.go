@@ -18,9 +18,9 @@ const (
 	deploymentNameIndex = "spec.deploymentName"
 )
 
-// CacheOptions are what the manager's cache should hold. Deployments are watched unselected: one that no Foo owns may have the
-// name that a Foo needs. Of those only what can matter is kept. A read of a kind without a watch is an error: it would start
-// one.
+// CacheOptions are the options of the manager's cache. Deployments are watched without a selector, because one that no Foo
+// owns may have the name that a Foo needs. The cache keeps of it only what decisions need. A read of a kind that is
+// not watched is an error, because it would start a watch.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
@@ -30,7 +30,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// addIndexes must be called before the caches are filled.
+// addIndexes adds the indexes. It must be called before the caches are filled.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &appsv1.Deployment{}, ownerIndex, func(object client.Object) []string {
 		if owner := foo.OwnerOf(object); owner != nil {

@@ -102,11 +102,12 @@ func (r *FooReconciler) tryDeployment(ctx context.Context, f *v1alpha1.Foo) (foo
 
 	failure := foo.AsRejected(err)
 	switch {
+	// The cache lacks the Deployment that has the name, so no event may report that the name is free again.
 	case tried && foo.IsNameConflict(failure):
-		return foo.Observation{Failure: failure}, foo.UnseenRetry, nil
+		return foo.Observation{Failure: failure}, foo.UncachedRetry, nil
 	case err != nil && failure == nil:
 		return foo.Observation{Deployment: deployment}, 0, err
-	// There was no try: the last failure is reported still.
+	// There was no try: the last failure is still reported.
 	case retry.Exhausted, failure == nil:
 		failure = retry.Failure
 	case failure.Reason == v1alpha1.ReasonApplyFailed:

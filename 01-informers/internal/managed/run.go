@@ -50,10 +50,10 @@ func Run(ctx context.Context, config *rest.Config, options operator.Options) err
 	return RunWith(ctx, config, options, scheme, func(ctrl.Manager) error { return nil })
 }
 
-// RunWith runs the controller, and what more adds to its manager, until ctx ends. It returns when the reconciliations under
-// way have ended and the lease is released, or with an error if it could not start or lost the lease. The scheme has the kinds
-// of AddToScheme, and may have others.
-func RunWith(ctx context.Context, config *rest.Config, options operator.Options, scheme *runtime.Scheme, more func(ctrl.Manager) error) error {
+// RunWith runs the controller, and those that addMore adds to its manager, until ctx ends. It returns when the reconciliations
+// under way have ended and the lease is released, or with an error if it could not start or lost the lease. The scheme has the
+// kinds of AddToScheme, and may have others.
+func RunWith(ctx context.Context, config *rest.Config, options operator.Options, scheme *runtime.Scheme, addMore func(ctrl.Manager) error) error {
 	setLogger.Do(func() { ctrl.SetLogger(klog.FromContext(ctx)) })
 	identity, err := foo.NewIdentity()
 	if err != nil {
@@ -73,7 +73,8 @@ func RunWith(ctx context.Context, config *rest.Config, options operator.Options,
 		return err
 	}
 
-	// After the end of ctx go on: the reconciliations under way, and then the writes of their Events.
+	// What outlives ctx: reconciliations under way may use working until drainTimeout, and background is for the writes of
+	// their Events.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	working, cancel := context.WithCancel(background)
@@ -96,7 +97,7 @@ func RunWith(ctx context.Context, config *rest.Config, options operator.Options,
 	if err != nil {
 		return fmt.Errorf("creating the controller of Foo: %w", err)
 	}
-	if err := more(mgr); err != nil {
+	if err := addMore(mgr); err != nil {
 		return err
 	}
 	if err := start(ctx, mgr); err != nil {

@@ -32,13 +32,14 @@ func (r *FooReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, 
 		Complete(draining(ctx, r))
 }
 
-// newRateLimiter paces the retries of what fails. None is further away than a user's patience: the default grows to a
-// quarter of an hour.
+// newRateLimiter limits the rate of retries. Its longest delay is 30 s, so that a user need not wait long after the
+// cause of a failure is removed. The default is more than a quarter of an hour.
 func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](foo.FirstRetry, foo.LongestRetry)
 }
 
-// foosNaming maps any Deployment to the Foos whose spec has its name: the name may be free now.
+// foosNaming maps any Deployment, whatever owns it, to the Foos whose spec.deploymentName is its name: if it was deleted or
+// has lost its owner, they need not wait for the name any longer.
 func foosNaming(foos client.Reader) handler.MapFunc {
 	return func(ctx context.Context, deployment client.Object) []reconcile.Request {
 		var list v1alpha1.FooList

@@ -31,9 +31,9 @@ func (c *controller) findDeployment(f *v1alpha1.Foo) (*appsv1.Deployment, error)
 	return live, nil
 }
 
-// apply brings the Foo's Deployment in line with the spec and returns what it is now. live is what the cache has of it. It
-// writes only if what this controller owns of it differs, so that nothing is written in steady state. What other writers own
-// stays theirs.
+// apply brings the Foo's Deployment in line with the spec and returns it as it is then. live is the Deployment in the
+// cache. apply writes only if a field that this controller owns differs, so that nothing is written in steady state. Fields
+// that other writers own are left to them.
 func (c *controller) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
 	desired := foo.Deployment(f, c.image)
 	options := metav1.ApplyOptions{FieldManager: foo.FieldOwner}
@@ -44,8 +44,9 @@ func (c *controller) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.De
 		if foo.InSync(live, desired) {
 			return live, nil
 		}
-		// Forced: a writer that changed a field of ours loses it. The resourceVersion keeps the force from a Deployment
-		// that has changed since it was read, and may be no longer the Foo's; the uid, from making one that has gone.
+		// Forced: another writer that changed a field of ours loses the ownership of it. With the resourceVersion, a Deployment
+		// that changed since it was read is not overwritten: it may no longer be the Foo's. With the uid, a Deployment that was
+		// deleted since is not created again.
 		options.Force = true
 		desired = desired.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
 	}
@@ -81,9 +82,9 @@ func (c *controller) findOthers(f *v1alpha1.Foo) ([]*appsv1.Deployment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the Deployments of Foo %s: %w", f.Name, err)
 	}
-	return slices.DeleteFunc(slices.Clone(owned), func(one *appsv1.Deployment) bool {
+	return slices.DeleteFunc(slices.Clone(owned), func(deployment *appsv1.Deployment) bool {
 		// The index has no namespaces: any user may write a uid into an owner reference.
-		return one.Namespace != f.Namespace || one.Name == f.Spec.DeploymentName || !one.DeletionTimestamp.IsZero()
+		return deployment.Namespace != f.Namespace || deployment.Name == f.Spec.DeploymentName || !deployment.DeletionTimestamp.IsZero()
 	}), nil
 }
 

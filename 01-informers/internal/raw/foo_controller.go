@@ -103,8 +103,9 @@ func (c *controller) tryDeployment(ctx context.Context, f *v1alpha1.Foo) (foo.Ob
 	deployment, err := c.ensureDeployment(ctx, f, live)
 	failure := foo.AsRejected(err)
 	switch {
+	// The cache lacks the Deployment that has the name, so no event may report that the name is free again.
 	case foo.IsNameConflict(failure):
-		return foo.Observation{Failure: failure}, foo.UnseenRetry, nil
+		return foo.Observation{Failure: failure}, foo.UncachedRetry, nil
 	case failure != nil:
 		return c.rejected(f, deployment, c.attempts.NoteRejected(f, failure))
 	case err != nil:

@@ -16,14 +16,14 @@ import (
 	informersv1alpha1 "example.com/workbook/01-informers/internal/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
-// factories start the informers and end them.
+// factories start the informers and shut them down.
 type factories struct {
 	foos  externalversions.SharedInformerFactory
 	other informers.SharedInformerFactory
 }
 
 // newFactories returns factories without a resync, which would deliver every object to the handlers again from time to time:
-// it delivers nothing new, and hides that a handler misses something.
+// that delivers nothing new, and hides the mistake of a handler that misses an event.
 func newFactories(ctx context.Context, apiServer *clients) factories {
 	cache.SetInformerMetricsProvider(informerMetrics{})
 	name, err := cache.NewInformerName(foo.FieldOwner)
@@ -114,7 +114,7 @@ func (c *controller) deploymentHandler() appsinformers.DeploymentHandlerFuncs {
 			c.enqueueByName(cache.MetaObjectToName(after))
 		},
 		DeleteFunc: func(deployment appsinformers.DeletedDeployment) {
-			// Of a deletion that a broken watch missed, only the name or an older state is known.
+			// For a deletion that a broken watch missed, only the name or an older state is known.
 			if deployment.OptionalObj != nil {
 				c.enqueueOwner(deployment.OptionalObj)
 			}

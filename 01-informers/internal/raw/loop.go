@@ -31,8 +31,9 @@ type queue = workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
 func newQueue() queue {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		// No retry is further away than a user's patience: with DefaultTypedControllerRateLimiter it grows to a quarter of an
-		// hour. Its other half, a bucket of 10 a second, spares the API server, which has API Priority and Fairness.
+		// The longest delay is 30 s, so that a user need not wait long after the cause of a failure is removed. With
+		// DefaultTypedControllerRateLimiter it is more than a quarter of an hour. That also limits the retries of all keys
+		// together, to 10 per second, to protect the API server, which API Priority and Fairness protects already.
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](foo.FirstRetry, foo.LongestRetry),
 		// The provider is set here, and not by workqueue.SetProvider: see metrics.go.
 		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queueName, MetricsProvider: queueMetrics{}},
@@ -42,7 +43,7 @@ func newQueue() queue {
 // loop has workers that take keys from the queue and reconcile them.
 type loop struct {
 	queue queue
-	// reconcile is controller.reconcile.
+	// reconcile is controller.reconcile, except in unit tests of the loop.
 	reconcile func(ctx context.Context, key cache.ObjectName) (requeueAfter time.Duration, err error)
 }
 

@@ -116,7 +116,7 @@ func TestPanicDoesNotStopTheWorker(t *testing.T) {
 	})
 }
 
-func TestReconciliationIsBounded(t *testing.T) {
+func TestHangingReconciliationEndsAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := start(t, func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error) {

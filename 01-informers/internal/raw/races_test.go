@@ -51,10 +51,10 @@ func TestDeploymentNotOwnedThatTheCacheLacksIsNotAdopted(t *testing.T) {
 	before := h.createNotOwned("web")
 	requeueAfter, err := h.reconcileFoo("one")
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(requeueAfter).To(Equal(foo.UnseenRetry))
+	h.Expect(requeueAfter).To(Equal(foo.UncachedRetry))
 	h.expectReason("one", v1alpha1.ReasonNameConflict)
 	h.Expect(h.deployment("web")).To(Equal(before))
-	h.Expect(h.attempts.Of(h.get("one"))).To(Equal(foo.Retry{}), "it is not one of the tries")
+	h.Expect(h.attempts.Of(h.get("one"))).To(Equal(foo.Retry{}), "such a conflict is no failed try")
 
 	// The cache may never have it, and then its deletion is no event.
 	h.deleteDeployment("web")
@@ -64,7 +64,8 @@ func TestDeploymentNotOwnedThatTheCacheLacksIsNotAdopted(t *testing.T) {
 }
 
 // The deploymentName is changed and changed back while the cache still has the Deployment of the first name, which is deleted.
-// With a cache that counts as up to date, the other Deployment was deleted too, and none was left.
+// If that cache were taken for up to date, the deleted Deployment would pass for the desired one, the other one would be deleted
+// as that of an earlier spec, and the Foo would have none.
 func TestNameThatIsChangedBackLeavesADeployment(t *testing.T) {
 	t.Parallel()
 	h := newByHand(t)
@@ -91,7 +92,8 @@ func TestNameThatIsChangedBackLeavesADeployment(t *testing.T) {
 	h.Expect(h.deployment("old").UID).NotTo(Equal(old.UID))
 }
 
-// An admission webhook blocks a request for longer than a reconciliation may take. It stops in time to report that.
+// An admission webhook blocks a request for longer than a reconciliation may take. The reconciliation stops in time to report
+// that.
 func TestHangingRequestIsReported(t *testing.T) {
 	t.Parallel()
 	h := newByHand(t)

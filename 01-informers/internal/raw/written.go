@@ -78,8 +78,8 @@ func (w *written) noteDeleted(key cache.ObjectName, uids []types.UID) {
 	}
 }
 
-// isDeleted reports whether a Deployment is one of those that were deleted last for a Foo. There is no resourceVersion by
-// which the cache could be known to have the deletion.
+// isDeleted reports whether a Deployment is one of those that were deleted last for a Foo. A deletion
+// returns no resourceVersion that could be compared with that of the cache.
 func (w *written) isDeleted(key cache.ObjectName, uid types.UID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

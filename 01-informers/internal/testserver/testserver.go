@@ -41,7 +41,7 @@ var stop = func() {}
 var start = sync.OnceValues(func() (*envtest.Environment, error) {
 	environment, err := newEnvironment()
 	if err != nil {
-		// A port that was free may have been taken before the API server listened: the next has others.
+		// A port that was free may have been taken before the API server listened: a second server has other ports.
 		stop()
 		environment, err = newEnvironment()
 	}

@@ -6,7 +6,7 @@ const ConditionReady = "Ready"
 
 // Reasons of ConditionReady.
 const (
-	// ReasonAvailable means that every replica is up to date and available. The one reason of True.
+	// ReasonAvailable means that every replica is up to date and available. It is the only reason with which Ready is True.
 	ReasonAvailable = "Available"
 
 	// ReasonRollingOut means that the Deployment is as the spec describes it and that the pods are not yet all replaced and
@@ -24,7 +24,7 @@ const (
 	// Or an admission policy or webhook changes what is applied.
 	ReasonApplyFailed = "ApplyFailed"
 
-	// ReasonAPIError means that a request failed for a reason that may pass, for instance because an admission
+	// ReasonAPIError means that a request failed for a reason that may be temporary, for instance because an admission
 	// webhook is down. It is retried; the message is that of the first failure, without addresses and times.
 	ReasonAPIError = "APIError"
 
