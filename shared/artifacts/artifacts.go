@@ -43,7 +43,7 @@ var skipped = []schema.GroupResource{
 }
 
 // Dump writes under dir, for each namespace, its objects, its events and the logs of its
-// containers, and the audit log of the cluster. What cannot be had is skipped and reported in the
+// containers, and the audit log of the cluster. What is not available is skipped and reported in the
 // error; the rest is written.
 func Dump(ctx context.Context, c cluster.Cluster, dir string, namespaces ...string) error {
 	cfg, err := c.RESTConfig()

@@ -26,12 +26,12 @@ type publisher struct {
 	// download fetches a program into a folder and returns which ones are there then. It fails quickly, before it prints
 	// anything, when the place cannot be reached.
 	download func(ctx context.Context, out io.Writer, c component, into string) (names []string, err error)
-	// failed is set for the life of the process once a download has failed: the reason is reported once, and not waited for
-	// again with each program.
+	// failed is set once a download has failed: the process then reports the reason only once, and does not wait for the same
+	// failure with each further program.
 	failed atomic.Bool
 }
 
-// publishers are in the order in which they are asked.
+// publishers are in the order in which they are tried.
 var publishers = sync.OnceValue(func() []*publisher {
 	return []*publisher{
 		envtestRelease(envtestIndex), kubernetesRelease("https://dl.k8s.io/release"), kwokRelease("https://api.github.com"),
@@ -78,7 +78,7 @@ func unpack(dir, into string) error {
 }
 
 // kubernetesRelease has each program of Kubernetes as a file, and its checksum in a file beside it: servers for Linux
-// only. The node's programs are not asked for: a node image that can be had is pulled as a whole.
+// only. The programs of a node are not downloaded, because where downloads are possible the whole node image is pulled.
 func kubernetesRelease(base string) *publisher {
 	programs := []string{"kubectl"}
 	if runtime.GOOS == "linux" {
@@ -94,15 +94,14 @@ func kubernetesRelease(base string) *publisher {
 			}
 			sum := strings.TrimSpace(string(text))
 			if !isSum.MatchString(sum) {
-				return nil, fmt.Errorf("%s: it is no checksum", describe(address+".sha256"))
+				return nil, fmt.Errorf("%s: it is not a checksum", describe(address+".sha256"))
 			}
 			return downloadOne(ctx, out, c, address, sum, into)
 		},
 	}
 }
 
-// kwokRelease is on GitHub. kwok's authors publish no checksums; GitHub has one of each file that was uploaded, and its
-// API tells it.
+// kwokRelease is on GitHub. kwok's authors publish no checksums, but GitHub's API returns one of each file that was uploaded.
 func kwokRelease(api string) *publisher {
 	return &publisher{
 		what: "kwok", programs: []string{"kwok"},
@@ -112,18 +111,18 @@ func kwokRelease(api string) *publisher {
 			if err != nil {
 				return nil, err
 			}
-			var said struct {
+			var published struct {
 				Assets []struct {
 					Name    string `json:"name"`
 					Address string `json:"browser_download_url"`
 					Digest  string `json:"digest"`
 				} `json:"assets"`
 			}
-			if err := json.Unmarshal(text, &said); err != nil {
+			if err := json.Unmarshal(text, &published); err != nil {
 				return nil, fmt.Errorf("%s: %w", describe(release), err)
 			}
 			name := "kwok-" + runtime.GOOS + "-" + runtime.GOARCH
-			for _, asset := range said.Assets {
+			for _, asset := range published.Assets {
 				sum, found := strings.CutPrefix(asset.Digest, "sha256:")
 				if asset.Name == name && found && isSum.MatchString(sum) {
 					return downloadOne(ctx, out, c, asset.Address, sum, into)
@@ -143,18 +142,18 @@ func downloadOne(ctx context.Context, out io.Writer, c component, address, sum, 
 	})
 }
 
-// has reports whether a program can be asked for.
+// has reports whether a program can be downloaded from the publisher.
 func (p *publisher) has(name string) bool {
 	return slices.Contains(p.programs, name) && !p.failed.Load()
 }
 
-// giveUp reports why a download failed, before a build that takes minutes. It fails where no build may follow: what was
-// altered on its way is an error, and so is the end of ctx.
+// giveUp reports why a download failed, before a build that takes minutes. It returns an error if no build may follow: after a
+// wrong checksum, because the download may have been tampered with, and after the end of ctx.
 func (p *publisher) giveUp(ctx context.Context, out io.Writer, c component, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// setup-envtest and the go command word it alike.
+	// setup-envtest and the go command use the same words.
 	if strings.Contains(err.Error(), errChecksum.Error()) {
 		return fmt.Errorf("downloading %s: %w", c.name, err)
 	}

@@ -182,7 +182,7 @@ func TestWhatCannotBeDownloadedIsBuiltAndSaid(t *testing.T) {
 		"no such version": {"kube-scheduler", func(*fileServer) {}, "==> Kubernetes' programs cannot be downloaded: kube-scheduler.sha256 of HOST: HTTP status 404 Not Found\n"},
 		"a page of a hotel in place of a checksum": {"kube-scheduler", func(f *fileServer) {
 			f.files[kubernetesFile("kube-scheduler")+".sha256"] = "<html>your room, please</html>"
-		}, "==> Kubernetes' programs cannot be downloaded: kube-scheduler.sha256 of HOST: it is no checksum\n"},
+		}, "==> Kubernetes' programs cannot be downloaded: kube-scheduler.sha256 of HOST: it is not a checksum\n"},
 		"a connection that breaks": {"kube-scheduler", func(f *fileServer) {
 			f.files[kubernetesFile("kube-scheduler")] = "one halfTORN"
 			f.files[kubernetesFile("kube-scheduler")+".sha256"] = sumOf("one half and the other")

@@ -27,7 +27,7 @@ func inRepository(t *testing.T) string {
 	return dir
 }
 
-func TestContextsComeAndGo(t *testing.T) {
+func TestRemovedContextLeavesTheOthers(t *testing.T) {
 	repo := inRepository(t)
 	for _, name := range []string{"kind-a", "embedded-a"} {
 		cfg := &rest.Config{Host: "https://" + name + ".example.com", BearerToken: "secret"}
@@ -69,8 +69,8 @@ func TestContextsComeAndGo(t *testing.T) {
 	}
 }
 
-// Runs on clusters of several names hold several locks, and write one file.
-func TestNoContextIsLost(t *testing.T) {
+// Processes that use clusters of different names hold different locks, but write the same kubeconfig.
+func TestConcurrentWritersLoseNoContext(t *testing.T) {
 	repo := inRepository(t)
 	var all sync.WaitGroup
 	for i := range 20 {

@@ -114,7 +114,7 @@ func Setup(ctx context.Context, out io.Writer, stage Stage) (*Env, error) {
 	return env, nil
 }
 
-// dumpSetup keeps what can be had of the operator's namespace when it did not come up.
+// dumpSetup keeps what is available of the operator's namespace if the operator did not start.
 func (e *Env) dumpSetup(ctx context.Context) {
 	objects, err := deploy.Render(e.Stage.Dir, e.Stage.Overlay, nil)
 	if err != nil || e.Artifacts == "" {

@@ -29,7 +29,7 @@ func TestNoAnswerIsNotWaitedForLong(t *testing.T) {
 	env := &Env{Cluster: running{}}
 	_, _, err = env.NodeGet(ctx, "http://"+silent.Addr().String(), nil)
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the error is %v, want one that says that the time is over", err)
+		t.Errorf("the error is %v, want one that says that the time limit has expired", err)
 	}
 	if ctx.Err() != nil {
 		t.Error("the request lasted as long as its caller let it")

@@ -147,7 +147,7 @@ func (e *Env) Namespace(ctx context.Context, options ...NamespaceOption) string 
 	return namespace.Name
 }
 
-// dump keeps what can be had of the spec's namespaces and of the operator. What cannot be had must
+// dump keeps what is available of the spec's namespaces and of the operator. What is not available must
 // not hide why the spec failed, so it is only mentioned.
 func (e *Env) dump(ctx context.Context, spec string) {
 	ctx, cancel := context.WithTimeout(ctx, dumpTimeout)

@@ -88,7 +88,7 @@ func (l lab) eachFaultHappens(t *testing.T) {
 			o := &toy{}
 			is, _ := l.run(t, o, Schedule{Faults: []Fault{one.fault}})
 			if len(is.hit) != 1 {
-				t.Fatalf("it did not find its place among %q", is.addresses)
+				t.Fatalf("it was not injected; the run has %q", is.addresses)
 			}
 			one.check(t, is.timeline)
 			if one.saw != nil && !one.saw(o) {

@@ -48,7 +48,7 @@ func (h *hunt) reference(t *testing.T) *expectation {
 	if e.failure != nil {
 		t.Fatalf("the undisturbed run fails: %s: %s: %s\n%s", e.failure.Oracle, e.failure.On, e.failure.Message, picture(e.timeline, nil))
 	}
-	fmt.Fprintf(os.Stdout, "faults %s: undisturbed %d steps, %d places for faults, %.2f s for three runs\n", t.Name(), len(e.timeline), len(e.addresses), time.Since(begin).Seconds())
+	fmt.Fprintf(os.Stdout, "faults %s: without faults %d steps, %d points for faults, %.2f s for three runs\n", t.Name(), len(e.timeline), len(e.addresses), time.Since(begin).Seconds())
 	return e
 }
 

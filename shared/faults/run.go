@@ -20,15 +20,15 @@ var (
 	fromFlag     = flag.Uint64("from", 1, "faults: the seed of the first of them")
 	forFlag      = flag.Duration("for", 0, "faults: how long schedules are run, at most; 0 is until all are")
 	classFlag    = flag.String("class", "", "faults: the class of faults, one of "+strings.Join(Classes, ", ")+"; empty is all")
-	replayFlag   = flag.String("replay", "", "faults: a file with the one schedule that is run, and has to go as it says")
+	replayFlag   = flag.String("replay", "", "faults: the file of one schedule to run again; the run must have the timeline in the file")
 	failuresFlag = flag.Int("failures", 1, "faults: after how many different failures no more schedules are run")
 )
 
-// atOnce is how many schedules are run at once, on each core: most of the time each waits for the API server.
-const atOnce = 4
+// perCore is how many schedules are run at once on each core: most of the time each waits for the API server.
+const perCore = 4
 
 // workers is how many schedules are run at once. Each has its node ports, also on a machine with many cores.
-func workers() int { return min(atOnce*runtime.GOMAXPROCS(0), portCount/portsOfEach) }
+func workers() int { return min(perCore*runtime.GOMAXPROCS(0), portCount/portsOfEach) }
 
 // shrinkTries bounds how many schedules are run to make one that fails smaller.
 const shrinkTries = 80
@@ -50,7 +50,7 @@ func Run(t *testing.T, s Suite) {
 	begin := time.Now()
 	h.all(t, schedules)
 	took := time.Since(begin)
-	fmt.Fprintf(os.Stdout, "faults %s: %d of %d schedules in %.1f s, %.1f a second; %d faults hit, %d did not find their place; %d failures\n",
+	fmt.Fprintf(os.Stdout, "faults %s: %d of %d schedules in %.1f s, %.1f a second; %d faults injected, %d never due; %d failures\n",
 		t.Name(), h.ran, len(schedules), took.Seconds(), float64(h.ran)/took.Seconds(), h.hits, h.misses, len(h.failures))
 	if s.Role != "" {
 		lacking, err := h.permissions.lacking(s.Role)
@@ -63,8 +63,8 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
-// schedules returns those that the flags ask for: all single faults, in an order that a time limit cuts fairly, and then
-// random ones.
+// schedules returns those that the flags ask for: all with a single fault, shuffled so that a time limit leaves out none in
+// particular, and then random ones.
 func (h *hunt) schedules(reference *expectation) []Schedule {
 	all := h.suite.singles(h.name, reference.addresses, *classFlag)
 	random := rand.New(rand.NewPCG(*fromFlag, 1))
@@ -78,7 +78,7 @@ func (h *hunt) schedules(reference *expectation) []Schedule {
 	return all
 }
 
-// all runs schedules, several at once, until all are done, the time is over, or enough have failed.
+// all runs schedules, several at once, until all are done, the time limit has expired, or enough have failed.
 func (h *hunt) all(t *testing.T, schedules []Schedule) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -164,7 +164,7 @@ func (h *hunt) report(t *testing.T, schedule Schedule, failure *Failure, after i
 // artifactsDir is where schedules that fail are kept. git ignores it.
 const artifactsDir = "_artifacts"
 
-// replay runs the schedule of a file. It has to go as the file says.
+// replay runs the schedule of a file. The run must have the timeline that the file has.
 func (h *hunt) replay(t *testing.T, path string) {
 	t.Helper()
 	r, err := readReplay(path)
@@ -178,7 +178,7 @@ func (h *hunt) replay(t *testing.T, path string) {
 	fmt.Fprint(os.Stdout, picture(is.timeline, e.timeline))
 	for _, fault := range r.Faults {
 		if !slices.ContainsFunc(is.addresses, func(at string) bool { return at == fault.On }) {
-			t.Errorf("the fault %s did not find its place, %s", fault.Kind, fault.On)
+			t.Errorf("the fault %s was not injected: the run has no %s", fault.Kind, fault.On)
 		}
 	}
 	if at := firstDifference(r.Timeline, is.timeline); at > 0 && len(r.Timeline) > 0 {

@@ -47,7 +47,7 @@ type trial struct {
 	steps           int
 	turn            string // who writes, if it is not the operator
 	progress        int    // counts writes with an effect, and faults
-	over            bool   // no fault finds its place any more
+	over            bool   // no fault is injected any more
 
 	mu        sync.Mutex
 	seen      map[string]int
