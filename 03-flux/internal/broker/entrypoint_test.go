@@ -217,7 +217,7 @@ func TestImageWithoutFlux(t *testing.T) {
 		must(t, os.Remove(c.path("bin", "flux")))
 		c.start("command")
 		c.expectEnd(127)
-		want := "entrypoint.sh: no program flux in PATH (" + c.path("bin") + "): the image must hold Flux (flux-core)\n"
+		want := "entrypoint.sh: no program flux in PATH (" + c.path("bin") + "): the image must contain Flux (flux-core)\n"
 		if got := c.stderr.String(); got != want {
 			t.Errorf("its standard error is\n%swant\n%s", got, want)
 		}
