@@ -10,9 +10,9 @@ import (
 const MaxAttempts = 9999
 
 // Launch records which Job belongs to the attempt. The FluxSetup controller writes it after it has created the Job, and before it starts the Job.
-// +kubebuilder:validation:XValidation:rule="self.attempt >= oldSelf.attempt",message="attempt never falls",fieldPath=".attempt"
-// +kubebuilder:validation:XValidation:rule="self.attempt != oldSelf.attempt || self.time == oldSelf.time || (!has(oldSelf.jobUID) && has(self.jobUID))",message="time is that of the attempt, and changes only when jobUID is set",fieldPath=".time"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.jobUID) || (has(self.jobUID) && self.jobUID == oldSelf.jobUID) == (self.attempt == oldSelf.attempt)",message="jobUID, once it is set, stays for the attempt, and for no other",fieldPath=".jobUID"
+// +kubebuilder:validation:XValidation:rule="self.attempt >= oldSelf.attempt",message="attempt must not decrease",fieldPath=".attempt"
+// +kubebuilder:validation:XValidation:rule="self.attempt != oldSelf.attempt || self.time == oldSelf.time || (!has(oldSelf.jobUID) && has(self.jobUID))",message="time can change only with attempt, or when jobUID is set",fieldPath=".time"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.jobUID) || (has(self.jobUID) && self.jobUID == oldSelf.jobUID) == (self.attempt == oldSelf.attempt)",message="once jobUID is set, it changes with attempt, and only then",fieldPath=".jobUID"
 type Launch struct {
 	// attempt is the number of the attempt that the Job runs.
 	// +required
@@ -32,9 +32,9 @@ type Launch struct {
 }
 
 // FluxSetupSpec is the spec of a Flux with all defaults resolved. Only the operator writes it: the FluxSetup controller writes launch, the Flux controller all other fields.
-// +kubebuilder:validation:XValidation:rule="self.attempt == oldSelf.attempt || self.attempt == oldSelf.attempt + 1",message="attempt only rises, by one",fieldPath=".attempt"
-// +kubebuilder:validation:XValidation:rule="self.restarts == oldSelf.restarts || (self.restarts == oldSelf.restarts + 1 && self.attempt == oldSelf.attempt + 1)",message="restarts only rises, by one, and only with attempt",fieldPath=".restarts"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.launch) || has(self.launch)",message="launch is never taken back",fieldPath=".launch"
+// +kubebuilder:validation:XValidation:rule="self.attempt == oldSelf.attempt || self.attempt == oldSelf.attempt + 1",message="attempt can only increase, by 1",fieldPath=".attempt"
+// +kubebuilder:validation:XValidation:rule="self.restarts == oldSelf.restarts || (self.restarts == oldSelf.restarts + 1 && self.attempt == oldSelf.attempt + 1)",message="restarts can only increase, by 1, and only together with attempt",fieldPath=".restarts"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.launch) || has(self.launch)",message="launch cannot be removed",fieldPath=".launch"
 // +kubebuilder:validation:XValidation:rule="!has(self.launch) || self.launch.attempt <= self.attempt",message="launch.attempt must be at most attempt",fieldPath=".launch"
 type FluxSetupSpec struct {
 	// image is the container image of the brokers and of the command.

@@ -85,7 +85,7 @@ func TestFluxSetupRules(t *testing.T) {
 // TestAttempts checks which changes are valid after attempt 3 with one restart.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
-	const only, onlyRestarts = "attempt only rises, by one", "restarts only rises, by one, and only with attempt"
+	const only, onlyRestarts = "attempt can only increase, by 1", "restarts can only increase, by 1, and only together with attempt"
 	w := newTestEnv(t)
 	setup := w.object("FluxSetup", "x", fluxSetupBase, "{attempt: 3, restarts: 1}")
 	w.Expect(w.client.Create(w.ctx, setup)).To(Succeed())
@@ -108,8 +108,8 @@ func TestAttempts(t *testing.T) {
 func TestLaunch(t *testing.T) {
 	t.Parallel()
 	const (
-		staysTime   = "time is that of the attempt, and changes only when jobUID is set"
-		staysJobUID = "jobUID, once it is set, stays for the attempt, and for no other"
+		staysTime   = "time can change only with attempt, or when jobUID is set"
+		staysJobUID = "once jobUID is set, it changes with attempt, and only then"
 	)
 	w := newTestEnv(t)
 	const launch = "launch: {attempt: 2, time: '2026-01-01T00:00:00Z'"
@@ -125,16 +125,16 @@ func TestLaunch(t *testing.T) {
 	})
 	w.checkPatches(t, begun, map[string]apiRow{
 		"jobUID":           {"{launch: {jobUID: u}}", "", ""},
-		"taken back":       {"{launch: null}", "spec.launch", "launch is never taken back"},
+		"removed":          {"{launch: null}", "spec.launch", "launch cannot be removed"},
 		"jobUID, and when": {"{launch: {jobUID: u, time: '2026-01-01T00:00:01Z'}}", "", ""},
 		"other time":       {"{launch: {time: '2026-01-01T00:00:01Z'}}", "spec.launch.time", staysTime},
 		"next attempt":     {"{launch: {attempt: 3, time: '2026-01-01T00:00:01Z'}}", "", ""},
 		"next, same time":  {"{launch: {attempt: 3}}", "", ""},
 		"next, too high":   {"{launch: {attempt: 4}}", "spec.launch", "launch.attempt must be at most attempt"},
-		"attempt before":   {"{launch: {attempt: 1}}", "spec.launch.attempt", "attempt never falls"},
+		"attempt before":   {"{launch: {attempt: 1}}", "spec.launch.attempt", "attempt must not decrease"},
 	})
 	w.checkPatches(t, made, map[string]apiRow{
-		"made, and taken back":    {"{launch: null}", "spec.launch", "launch is never taken back"},
+		"set, and removed":        {"{launch: null}", "spec.launch", "launch cannot be removed"},
 		"made, and other time":    {"{launch: {time: '2026-01-01T00:00:01Z'}}", "spec.launch.time", staysTime},
 		"other jobUID":            {"{launch: {jobUID: v}}", "spec.launch.jobUID", staysJobUID},
 		"no jobUID":               {"{launch: {jobUID: null}}", "spec.launch.jobUID", staysJobUID},

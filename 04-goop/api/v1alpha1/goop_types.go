@@ -135,7 +135,7 @@ type GoopSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: delete the Goop and create another"
 	Image string `json:"image,omitempty"`
 
-	// nodeSelector contains the labels that a node must have to be eligible. If unset, all nodes are whose system is Linux; others never are.
+	// nodeSelector contains the labels that a node must have to be eligible. If unset, all nodes with the operating system Linux are eligible. Nodes with another one never are.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: delete the Goop and create another"

@@ -14,8 +14,8 @@ const (
 	// LabelRole says what a pod is for: RoleWork or RoleCleanup.
 	LabelRole = "goop.example.com/role"
 
-	// LabelUnrecorded is on a DaemonSet that was taken from nodes although the record could not be written. Its value is
-	// the start of the work in the record.
+	// LabelUnrecorded is on a DaemonSet whose affinity has lost nodes although the record could not be written. Its value
+	// is the start of the work in the record.
 	LabelUnrecorded = "goop.example.com/unrecorded"
 
 	// RoleWork is the work, spec.cmd.
