@@ -18,10 +18,10 @@ import (
 const usage = `goop-worker install PATH
 	copies this program to PATH
 goop-worker pause
-	does nothing until it is told to end
+	does nothing until it gets a signal
 goop-worker [flags] -- PROGRAM [ARGUMENT…]
-	runs a program, again if it fails, writes down how it ended, and exits with 0 when that is written.
-	Where it is written down already, the program is not run again.
+	runs a program, again if it fails, records how it ended, and exits with 0 after that.
+	If the end is recorded already, the program is not run again.
 `
 
 // exitUsage is the exit code for an invalid command line.

@@ -110,7 +110,7 @@ func TestForWithJobCount(t *testing.T) {
 		"kept, but not finished: it is not recorded": {
 			Input{Eligible: []string{"b"}, Placed: on("a", 0), Kept: on("a", 0)}, 1, []Round{{Nodes: []string{"b"}}}, nil,
 		},
-		"kept, but not placed: its pod is about to go": {
+		"kept, but not placed: its pod is being deleted": {
 			Input{Eligible: []string{"a"}, Finished: on("a", 0), Kept: on("a", 0)}, 1, nil, nil,
 		},
 		"stopping": {

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const cancelHelp = `Delete Goops, whether they are over or not, and with them their workers.
+const cancelHelp = `Delete Goops, whether they have ended or not, and with them their workers.
 
-A worker that is at work is told so by SIGTERM, and killed after 10 seconds.
-A cleanupCmd is run before the Goop goes; this command does not wait for it.`
+A worker that is running gets SIGTERM, and SIGKILL after 10 seconds.
+A cleanupCmd runs before the Goop is removed; this command does not wait for it.`
 
 func (a *app) cancelCommand() *cobra.Command {
 	return &cobra.Command{

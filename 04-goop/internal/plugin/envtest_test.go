@@ -54,7 +54,7 @@ var startServer = sync.OnceValues(func() (*server, error) {
 	defer stopping.Unlock()
 	s, err := newServer()
 	if err != nil {
-		// A port that was free may have been taken before the API server listened: the next has others.
+		// A port that was free may have been taken before the API server listened: a second server has other ports.
 		stopServer()
 		s, err = newServer()
 	}

@@ -222,7 +222,7 @@ func TestJSONOfATimeOut(t *testing.T) {
 		"desired":0,"succeeded":0,"failed":0,"unfinished":[{"node":"n1","round":0}]}`))
 }
 
-// What was read of a log when the program was told to end is not all of it, and does not pass for that.
+// If the program is stopped while it reads a log, the output says that the log is incomplete.
 func TestJSONOfALogThatWasNotReadToItsEnd(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {

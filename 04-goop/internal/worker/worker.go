@@ -139,7 +139,7 @@ func pauseAfter(tries int, first time.Duration) time.Duration {
 	return min(time.Duration(tries)*first, maxPause)
 }
 
-// wait pauses until the time is over or a signal arrives.
+// wait returns when the time has expired or a signal arrives.
 func (w *Worker) wait(pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
