@@ -42,7 +42,7 @@ var discovery = map[string]string{
 		{"name": "lolcows", "namespaced": true, "kind": "Lolcow", "verbs": ["list", "watch"]}]}`,
 }
 
-// An operator whose caches never fill, because it lacks the permission to list Lolcows for instance, ends when it is told to.
+// An operator whose caches never fill, because it lacks the permission to list Lolcows for instance, ends when its context does.
 func TestItEndsBeforeItsCachesAreFull(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

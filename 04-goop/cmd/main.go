@@ -153,12 +153,12 @@ func run(o options) error {
 
 // start runs the manager until ctx ends, and also ends where mgr.Start does not: before the caches are full, for instance
 // while a permission to list is missing. runnableGroup.Start in pkg/manager/runnable_group.go of controller-runtime v0.25.2
-// waits for the caches all the same, in a loop that takes a whole processor
-// (https://github.com/kubernetes-sigs/controller-runtime/pull/3440). So the manager is told to end only once it runs. Until
-// then it has begun nothing that the end of the process could interrupt.
+// waits for the caches nevertheless, in a busy loop
+// (https://github.com/kubernetes-sigs/controller-runtime/pull/3440). So the manager is stopped only once it has started. Before
+// that it has begun nothing that the end of the process could interrupt.
 func start(ctx context.Context, mgr ctrl.Manager) error {
 	running := make(chan struct{})
-	if err := mgr.Add(announcement(running)); err != nil {
+	if err := mgr.Add(startSignal(running)); err != nil {
 		return fmt.Errorf("starting the manager: %w", err)
 	}
 	until, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -176,11 +176,11 @@ func start(ctx context.Context, mgr ctrl.Manager) error {
 	return <-ended
 }
 
-// announcement is closed when the manager runs it: the caches are full then.
-type announcement chan struct{}
+// startSignal is closed when the manager has started: as a Runnable of the manager, it is started once the caches are full.
+type startSignal chan struct{}
 
 // Start implements manager.Runnable.
-func (a announcement) Start(context.Context) error { close(a); return nil }
+func (s startSignal) Start(context.Context) error { close(s); return nil }
 
-// NeedLeaderElection has it run also where this replica is not the leader.
-func (announcement) NeedLeaderElection() bool { return false }
+// NeedLeaderElection returns false, because the signal is also for a replica that is not the leader.
+func (startSignal) NeedLeaderElection() bool { return false }

@@ -6,7 +6,7 @@ const ConditionReady = "Ready"
 
 // Reasons of ConditionReady.
 const (
-	// ReasonServing means that every replica is up to date and available. The one reason of True.
+	// ReasonServing means that every replica is up to date and available. It is the only reason with which Ready is True.
 	ReasonServing = "Serving"
 
 	// ReasonRollingOut means that the Deployment and the Service are as the spec describes them and that the
@@ -16,8 +16,8 @@ const (
 	// ReasonScaledToZero means that no pod is desired and none is left.
 	ReasonScaledToZero = "ScaledToZero"
 
-	// ReasonPortConflict means that another Service holds the node port of the spec. What was served
-	// before, if anything, still is, on the port in the status.
+	// ReasonPortConflict means that another Service has the node port of the spec. The pods still serve on the
+	// port in the status, if there is one.
 	ReasonPortConflict = "PortConflict"
 
 	// ReasonNameConflict means that a Deployment or a Service of the Lolcow's name exists and is not owned
@@ -29,21 +29,21 @@ const (
 	// has the field.
 	ReasonApplyFailed = "ApplyFailed"
 
-	// ReasonAPIError means that a request failed for a reason that may pass, for instance because an admission
+	// ReasonAPIError means that a request failed for a reason that may be temporary, for instance because an admission
 	// webhook is down. It is retried; the message is that of the first failure, without addresses and times.
 	ReasonAPIError = "APIError"
 
 	// ReasonImageNotPulled means that a node could not pull the image; the message is the kubelet's.
 	ReasonImageNotPulled = "ImageNotPulled"
 
-	// ReasonContainerNotCreated means that the kubelet cannot create a container of a pod; the message is its own, for
-	// instance that spec.image would run as root.
+	// ReasonContainerNotCreated means that the kubelet cannot create a container of a pod; the message is the kubelet's,
+	// for instance that spec.image would run as root.
 	ReasonContainerNotCreated = "ContainerNotCreated"
 	// ReasonCrashLoopBackOff means that a container keeps ending, each time within 10 minutes; the message says with which
 	// exit code.
 	ReasonCrashLoopBackOff = "CrashLoopBackOff"
 
-	// ReasonUnschedulable means that no node takes a pod; the message is the scheduler's.
+	// ReasonUnschedulable means that no node fits a pod; the message is the scheduler's.
 	ReasonUnschedulable = "Unschedulable"
 
 	// ReasonPodsNotCreated means that pods are rejected, for instance by a quota; the message is that of the

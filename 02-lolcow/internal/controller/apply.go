@@ -210,12 +210,12 @@ func replaceLists(ctx context.Context, c client.Client, fieldOwner string, live 
 	return c.Patch(ctx, live, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(fieldOwner))
 }
 
-// rekey returns a list in which nothing is in the way of the element that has a key; nil if nothing is. What is in its
-// way, under another key, gets that key, or is left out if there is an element that has it.
-func rekey[E any](list []E, hasKey, inTheWay func(E) bool, setKey func(*E)) []E {
+// rekey resolves conflicts between the element of a list that has a key and elements with other keys: such an element gets
+// that key, or is left out if there is an element that has it. rekey returns nil if there is no conflict.
+func rekey[E any](list []E, hasKey, conflicts func(E) bool, setKey func(*E)) []E {
 	var kept, others []E
 	for _, element := range list {
-		if !hasKey(element) && inTheWay(element) {
+		if !hasKey(element) && conflicts(element) {
 			others = append(others, element)
 		} else {
 			kept = append(kept, element)

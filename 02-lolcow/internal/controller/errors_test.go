@@ -99,7 +99,7 @@ func TestHangingRequestIsReported(t *testing.T) {
 	f.Expect(f.recorded()).To(ConsistOf(HavePrefix("Warning APIError")))
 }
 
-// What could not be read in the time that was left is served all the same, where it was.
+// Status fields whose values could not be read in the time that was left keep their values: the pods still serve.
 func TestHangingRequestLeavesWhatIsServedInTheStatus(t *testing.T) {
 	t.Parallel()
 	f := newTestEnv(t)
@@ -186,7 +186,7 @@ func TestStaleStateIsNotReported(t *testing.T) {
 		_, err = f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
 		f.Expect(err).To(HaveOccurred(), "it is retried")
 		f.Expect(f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonAPIError).Message).To(And(
-			HavePrefix("each try for more than 30s: "), ContainSubstring("the object has been modified")))
+			HavePrefix("each try has failed for more than 30s: "), ContainSubstring("the object has been modified")))
 	}
 	f.Expect(f.recorded()).To(ConsistOf(HavePrefix("Warning APIError")))
 	f.reconciler.Client = f.client

@@ -120,7 +120,7 @@ func TestEditOfTheContainersPortIsCorrected(t *testing.T) {
 	))
 }
 
-// A container is known by its name: a renamed one cannot be told from one that a mesh injects, and stays.
+// A container is known by its name: a renamed one cannot be distinguished from one that a service mesh injects, and stays.
 func TestRenamedContainerStaysBesideOurs(t *testing.T) {
 	t.Parallel()
 	f := newTestEnv(t)

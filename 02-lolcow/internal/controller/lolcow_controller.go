@@ -116,7 +116,7 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	acting, stop := untilReport(ctx)
 	defer stop()
 	wait, err := r.tryDependents(acting, req, &lolcow, &observed)
-	err = r.retries.outlast(req, observed.now, errors.Join(err, r.observePods(ctx, &lolcow, &observed)))
+	err = r.retries.reportable(req, observed.now, errors.Join(err, r.observePods(ctx, &lolcow, &observed)))
 	if isStale(err) {
 		return ctrl.Result{}, err
 	}

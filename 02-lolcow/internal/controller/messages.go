@@ -34,8 +34,8 @@ var (
 	duration = regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s|m|h)(\d+(\.\d+)?(ms|s|m))*\b`)
 )
 
-// normalizeMessage makes one text of those that a failing request gives in its repetitions, which differ in addresses,
-// ports and durations: each new text in a condition would be a write.
+// normalizeMessage replaces addresses, ports and durations, which differ each time a request fails: each new text in a
+// condition would be a write.
 func normalizeMessage(message string) string {
 	message = localEnd.ReplaceAllString(message, "")
 	message = address.ReplaceAllString(message, "ADDRESS")
@@ -56,9 +56,9 @@ var pullReasons = map[string]bool{
 
 var backOffPrefix = regexp.MustCompile(`^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?`)
 
-// pullMessage makes one text of those that the kubelet alternates between while it retries (ErrImagePull and
-// ImagePullBackOff), so that a pull that keeps failing writes one status, not many. The address of the registry stays:
-// it may be what is wrong.
+// pullMessage returns the same text for ErrImagePull and ImagePullBackOff, between which the kubelet alternates while it
+// retries, so that a pull that keeps failing causes one write of the status, not many. The address of the registry stays,
+// because it may be the cause.
 func pullMessage(image, message string) string {
 	message = backOffPrefix.ReplaceAllString(message, "")
 	message = strings.TrimSpace(localEnd.ReplaceAllString(message, ""))
@@ -77,8 +77,8 @@ var endReasons = map[string]bool{
 }
 
 // waitMessage is what the kubelet says of a container that it cannot start; "" if the container does not wait, is about to be
-// created, or says why in its last end. pull: it has no image. The kubelet has many reasons for what fails, and a later version
-// has more (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go). So those are listed with which nothing failed.
+// created, or says why in its last end. pull: it has no image. The kubelet has many reasons for failures, and a later version
+// may have more (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go), so the reasons without a failure are listed.
 func waitMessage(status *corev1.ContainerStatus) (message string, pull bool) {
 	waiting := status.State.Waiting
 	switch {

@@ -101,7 +101,7 @@ func TestDeploymentsConditionsAreReported(t *testing.T) {
 				g.Expect(ready.Message).To(Equal(condition.Message))
 			}
 			deployment.Generation = 3
-			g.Expect(readyCondition(observation{deployment: deployment}).Reason).To(Equal(v1alpha1.ReasonRollingOut), "it speaks of an older generation")
+			g.Expect(readyCondition(observation{deployment: deployment}).Reason).To(Equal(v1alpha1.ReasonRollingOut), "it is about an older generation")
 		})
 	}
 }

@@ -58,7 +58,7 @@ func TestDeploymentOfTheSameNameIsNotAdoptedInARace(t *testing.T) {
 }
 
 // Server-side apply sees no conflict where a Deployment that is not owned has, field for field, the values that ours would have.
-// It is not adopted all the same, because what is applied has a resourceVersion that no object has.
+// Nevertheless it is not adopted, because what is applied has a resourceVersion that no object has.
 func TestDeploymentThatEqualsOursIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	f := newTestEnv(t)

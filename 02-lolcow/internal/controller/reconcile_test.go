@@ -284,8 +284,8 @@ func TestApplyFailedCarriesTheServersText(t *testing.T) {
 	f.expectReady(f.get("cow"), metav1.ConditionTrue, v1alpha1.ReasonServing)
 }
 
-// The garbage collector's work in a namespace that is going away must not look like drift to repair.
-func TestNamespaceGoingAwayIsNotAFailure(t *testing.T) {
+// The garbage collector's work in a namespace that is being deleted must not look like drift to repair.
+func TestNamespaceBeingDeletedIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	f := newTestEnv(t)
 	f.create("cow", v1alpha1.LolcowSpec{})

@@ -25,14 +25,13 @@ const (
 	// portName is that of the container's port and of the Service's.
 	portName = "http"
 
-	// servicePort is the port of the Service inside the cluster. It is part of the key by which the
-	// API server tells one port of a Service from another: as it never changes, a new node port is a
-	// change to the same entry.
+	// servicePort is the port of the Service inside the cluster. It is part of the key of an entry in the
+	// list of ports. Because it never changes, a new node port is a change to the same entry.
 	servicePort = 80
 )
 
-// selectorLabels are what a Service finds the pods of one Lolcow by. A Deployment's selector is
-// immutable, so nothing that may change belongs here.
+// selectorLabels are the labels by which the Service and the Deployment select the pods of one Lolcow. A
+// Deployment's selector is immutable, so these labels must not change.
 func selectorLabels(lolcow *v1alpha1.Lolcow) map[string]string {
 	return map[string]string{labelName: "lolcow", labelInstance: lolcow.Name}
 }
@@ -61,8 +60,8 @@ func isOurs(object metav1.Object) bool {
 	return owner != nil && owner.Kind == "Lolcow" && owner.APIVersion == v1alpha1.SchemeGroupVersion.String()
 }
 
-// desiredDeployment is the Deployment that the spec asks for. It names only the fields that the
-// operator means to own: all others are left to defaults and to other writers.
+// desiredDeployment is the Deployment that the spec describes. It has only the fields that the operator
+// owns: all others are left to defaults and to other writers.
 func desiredDeployment(lolcow *v1alpha1.Lolcow, defaultImage string) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(lolcow.Name, lolcow.Namespace).
 		WithLabels(dependentLabels(lolcow)).
@@ -80,7 +79,7 @@ func desiredPod(lolcow *v1alpha1.Lolcow, defaultImage string) *corev1ac.PodSpecA
 	container := corev1ac.Container().
 		WithName(containerName).
 		WithImage(cmp.Or(lolcow.Spec.Image, defaultImage)).
-		// Left out, the API server would choose by the tag of the first image, and keep that when the image changes.
+		// If it were unset, the API server would choose it by the tag of the first image, and keep it when the image changes.
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(containerPort)).
 		WithReadinessProbe(corev1ac.Probe().
@@ -103,7 +102,7 @@ func desiredPod(lolcow *v1alpha1.Lolcow, defaultImage string) *corev1ac.PodSpecA
 		WithContainers(container)
 }
 
-// desiredService is the Service that the spec asks for. Without a port in the spec the field is left
+// desiredService is the Service that the spec describes. Without a port in the spec the field is left
 // out: the API server picks one, and keeps it.
 func desiredService(lolcow *v1alpha1.Lolcow) *corev1ac.ServiceApplyConfiguration {
 	port := corev1ac.ServicePort().

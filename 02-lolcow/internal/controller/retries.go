@@ -17,14 +17,14 @@ import (
 )
 
 // retries remembers, for each Lolcow whose dependents could not be ensured, when the next try is due. The rate limiter of
-// the queue cannot pace them alone: an event bypasses it, and each write of our own is one. A webhook that changes what is
-// applied in another way each time kept the operator writing for ever, without a pause.
+// the queue cannot pace them alone: an event bypasses it, and each write of our own causes one. Without retries, a webhook
+// that changes what is applied in another way each time would make the operator write without a pause.
 type retries struct {
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu     sync.Mutex
 	failed map[reconcile.Request]failedTry
-	// stale is since when each try is stale.
+	// stale is the time since which each try has failed with a stale error.
 	stale map[reconcile.Request]time.Time
 }
 
@@ -33,13 +33,13 @@ type failedTry struct {
 	uid        types.UID
 	generation int64
 	due        time.Time
-	// left is what the dependents were after it: what differs since, another writer has changed.
+	// left is the state of the dependents after it: if they differ from it later, another writer has changed them.
 	left dependents
 	err  error
 }
 
-// dependents are what matters of a Lolcow's dependents: not their status, and no annotation. The fields are exported to be
-// comparable.
+// dependents is the part of a Lolcow's dependents that shows whether another writer has changed them: without status and
+// annotations. The fields are exported because apiequality.Semantic compares only exported fields.
 type dependents struct {
 	Deployment *appsv1.Deployment
 	Service    *corev1.Service
@@ -70,20 +70,20 @@ func (r *retries) note(req reconcile.Request, lolcow *v1alpha1.Lolcow, now time.
 	r.failed[req] = failedTry{uid: lolcow.UID, generation: lolcow.Generation, due: now.Add(r.limiter.When(req)), left: left, err: err}
 }
 
-// stalePatience is for how long each try for an object may be stale until that is reported. The cache catches up within
-// moments. What does not pass is for instance a Conflict that the API server, or what it asks, returns to each request.
+// stalePatience is how long each try for an object may fail with a stale error until that is reported. Usually the cache
+// catches up within moments, but an admission webhook, for instance, may reject each request with a Conflict.
 const stalePatience = 30 * time.Second
 
-// outlast returns err. If that is stale, and each one before it was for stalePatience, it is an error that is reported.
-func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error {
+// reportable returns err, unless each try has failed with a stale error for stalePatience: then it returns one that is reported.
+func (r *retries) reportable(req reconcile.Request, now time.Time, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since, lasts := r.stale[req]
+	since, repeated := r.stale[req]
 	switch {
 	case !isStale(err):
 		delete(r.stale, req)
 		return err
-	case !lasts:
+	case !repeated:
 		r.stale[req] = now
 		return err
 	case now.Sub(since) < stalePatience:
@@ -92,7 +92,7 @@ func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error
 	var all []error
 	for _, one := range split(err) {
 		if isStale(one) {
-			message := fmt.Sprintf("each try for more than %v: %s", stalePatience, normalizeMessage(one.Error()))
+			message := fmt.Sprintf("each try has failed for more than %v: %s", stalePatience, normalizeMessage(one.Error()))
 			one = &rejectedError{reason: v1alpha1.ReasonAPIError, message: message, cause: one}
 		}
 		all = append(all, one)
@@ -100,7 +100,7 @@ func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error
 	return errors.Join(all...)
 }
 
-// forget makes the next try due: the last one succeeded, what was in its way may be gone, or the object is.
+// forget makes the next try due, because the last one succeeded, its obstacle may be gone, or the object no longer exists.
 func (r *retries) forget(req reconcile.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,16 +109,17 @@ func (r *retries) forget(req reconcile.Request) {
 	delete(r.stale, req)
 }
 
-// requeue is what Reconcile returns at its end. What is tried again is so at the pace of the queue, which retries keep when an
-// event comes first. Otherwise the next reconciliation comes after wait; 0 if an event will trigger it.
-func requeue(wait time.Duration, again error) (reconcile.Result, error) {
-	if again != nil {
-		return reconcile.Result{}, again
+// requeue returns the result of Reconcile. An error is retried with the back-off of the queue; if an event triggers a
+// reconciliation earlier, retries delay the try nevertheless. Without an error, the next reconciliation comes after wait; 0 if
+// an event will trigger it.
+func requeue(wait time.Duration, err error) (reconcile.Result, error) {
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// dependentsOf returns what matters of those that were observed.
+// dependentsOf returns that part of the dependents that were observed.
 func dependentsOf(observed *observation) dependents {
 	var found dependents
 	if observed.deployment != nil {
@@ -130,7 +131,7 @@ func dependentsOf(observed *observation) dependents {
 	return found
 }
 
-// comparableMeta is what matters of the metadata of a dependent: no write of our own changes it.
+// comparableMeta is the part of the metadata of a dependent that no write of our own changes.
 func comparableMeta(object metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{UID: object.GetUID(), Labels: object.GetLabels(), OwnerReferences: object.GetOwnerReferences()}
 }

@@ -22,7 +22,7 @@ func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...clien
 	return errors.New("no connection")
 }
 
-// A Lolcow that cannot be read is not one that is gone: the try that failed keeps its pace.
+// An error when reading the Lolcow does not mean that it was deleted: the back-off of its last try is kept.
 func TestRetriesAreKeptIfTheLolcowCannotBeRead(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

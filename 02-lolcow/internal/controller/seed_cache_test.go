@@ -28,7 +28,7 @@ func startClients(t *testing.T, f *testEnv, readYourWrites bool) (client.Client,
 	return mgr.GetClient(), mgr.GetAPIReader()
 }
 
-// The seeds: "the scaffolded client includes a cache and may give you out-of-date data", and the APIReader does not.
+// Lolcow's author quotes: "the scaffolded client includes a cache and may give you out-of-date data", and the APIReader does not.
 // Each of 100 rounds writes a greeting and reads it at once.
 func TestSeedWisdom_TheCacheIsBehind(t *testing.T) {
 	t.Parallel()

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// The seeds return `Result{Requeue: true}` "for any reason other than error". What each result of a reconciliation asks for, as
-// controller-runtime takes it: the reconciliations of one second for one key, to which nothing else happens.
-func TestSeedWisdom_WhatAnAnswerAsksFor(t *testing.T) {
+// The study journal returns `Result{Requeue: true}` "for any reason other than error". Each case is one result of Reconcile, with
+// the number of reconciliations that controller-runtime then starts within one second, if no event follows.
+func TestSeedWisdom_HowOftenEachResultIsReconciledAgain(t *testing.T) {
 	t.Parallel()
-	failure := errors.New("the API server does not answer")
+	failure := errors.New("the API server does not respond")
 	for name, test := range map[string]struct {
 		result reconcile.Result
 		err    error
@@ -48,8 +48,8 @@ func TestSeedWisdom_WhatAnAnswerAsksFor(t *testing.T) {
 	}
 }
 
-// pausesOf runs a controller, without a cluster, whose reconciliations all end alike, and returns the pauses between those
-// within one second.
+// pausesOf runs a controller, without a cluster, whose reconciliations all have the same result, and returns the pauses between
+// those within one second.
 func pausesOf(t *testing.T, result reconcile.Result, err error) (gaps []time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
@@ -74,7 +74,7 @@ func pausesOf(t *testing.T, result reconcile.Result, err error) (gaps []time.Dur
 		q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "cow"}})
 		return nil
 	}))).To(Succeed())
-	// A reconciliation at the very end may still be counted, or not.
+	// One millisecond less than a second: a reconciliation exactly at the end would be counted only sometimes.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Millisecond)
 	defer cancel()
 	g.Expect(c.Start(ctx)).To(Succeed())

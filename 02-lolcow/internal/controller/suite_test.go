@@ -47,22 +47,22 @@ func init() {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 }
 
-// server is a real etcd and API server, shared by the tests of this package: each has a namespace of
-// its own. No controller of Kubernetes runs, so the tests play the ones they need.
+// server is a real etcd and API server, which the tests of this package share: each test has its own namespace. No
+// controller of Kubernetes runs, so the tests simulate the ones they need.
 type server struct {
 	env      *envtest.Environment
 	mapper   apimeta.RESTMapper
 	auditLog string
 }
 
-// startServer starts it when the first test asks for it: the unit tests need none.
+// startServer starts the server when the first test needs it: the unit tests do not.
 var startServer = sync.OnceValues(func() (*server, error) {
 	go stopOnCtrlC()
 	stopping.Lock()
 	defer stopping.Unlock()
 	s, err := newServer()
 	if err != nil {
-		// A port that was free may have been taken before the API server listened: the next has others.
+		// A port that was free may have been taken before the API server listened: a second server has other ports.
 		stopServer()
 		s, err = newServer()
 	}
@@ -92,7 +92,7 @@ func newServer() (*server, error) {
 		Set("audit-log-path", s.auditLog).
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	if _, err := s.env.Start(); err != nil {
-		// Where it is the CRDs that it does not take, it runs all the same.
+		// The API server runs even if it rejects the CRDs.
 		_ = s.env.Stop()
 		return nil, fmt.Errorf("starting the API server: %w", err)
 	}
@@ -102,7 +102,7 @@ func newServer() (*server, error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
-	// One for all clients: each mapper of its own would ask for all kinds that the server has.
+	// All clients share one mapper, because each mapper requests the list of all kinds from the API server.
 	if s.mapper, err = mapperOf(s.env.Config); err != nil {
 		stopServer()
 		return nil, err
@@ -120,11 +120,11 @@ func mapperOf(config *rest.Config) (apimeta.RESTMapper, error) {
 
 var (
 	stopServer = func() {}
-	// stopping is held by who starts the API server or stops it.
+	// stopping is locked while the API server is started or stopped.
 	stopping sync.Mutex
 )
 
-// stopOnCtrlC stops it where a terminal interrupts the tests: it and etcd have process groups of their own.
+// stopOnCtrlC stops etcd and the API server when a terminal interrupts the tests: they have process groups of their own.
 func stopOnCtrlC() {
 	ends := make(chan os.Signal, 1)
 	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
@@ -135,7 +135,7 @@ func stopOnCtrlC() {
 }
 
 func TestMain(m *testing.M) {
-	// Each test logs to itself; what has no test is not worth reading.
+	// Each test has its own log. Logs without a test are discarded.
 	ctrl.SetLogger(logr.Discard())
 	// A busy machine needs more than the second that is the default.
 	SetDefaultEventuallyTimeout(10 * time.Second)
@@ -233,21 +233,21 @@ func (f *testEnv) get(name string) *v1alpha1.Lolcow {
 	return &lolcow
 }
 
-// deployment is that of the Lolcow "cow".
+// deployment returns the Deployment of the Lolcow "cow".
 func (f *testEnv) deployment() *appsv1.Deployment {
 	var deployment appsv1.Deployment
 	f.Expect(f.client.Get(f.ctx, f.key("cow"), &deployment)).To(Succeed())
 	return &deployment
 }
 
-// service is that of the Lolcow "cow".
+// service returns the Service of the Lolcow "cow".
 func (f *testEnv) service() *corev1.Service {
 	var service corev1.Service
 	f.Expect(f.client.Get(f.ctx, f.key("cow"), &service)).To(Succeed())
 	return &service
 }
 
-// rollOut plays the Deployment controller and the kubelets: all replicas are updated and available.
+// rollOut simulates the Deployment controller and the kubelets: all replicas are updated and available.
 func (f *testEnv) rollOut(name string) {
 	rollOut(f.ctx, f.WithT, f.client, f.key(name))
 }
@@ -283,7 +283,7 @@ func readyOf(lolcow *v1alpha1.Lolcow) metav1.Condition {
 	return conditionOf(lolcow.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// expectReady asserts status and reason of the condition Ready, and that it speaks of the present spec.
+// expectReady asserts status and reason of the condition Ready, and that it is about the current generation.
 func (f *testEnv) expectReady(lolcow *v1alpha1.Lolcow, status metav1.ConditionStatus, reason string) metav1.Condition {
 	ready := readyOf(lolcow)
 	f.Expect(ready.Status).To(Equal(status), ready.Message)
@@ -293,7 +293,7 @@ func (f *testEnv) expectReady(lolcow *v1alpha1.Lolcow, status metav1.ConditionSt
 	return ready
 }
 
-// auditPolicy keeps who changed what, and nothing else.
+// auditPolicy records who changed what, and nothing else.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

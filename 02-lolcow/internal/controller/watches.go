@@ -76,9 +76,9 @@ func moreThanMessages[O client.Object](conditions func(O) []metav1.Condition) pr
 
 func conditionsOfLolcow(object *v1alpha1.Lolcow) []metav1.Condition { return object.Status.Conditions }
 
-// CacheOptions are what the manager's cache should hold. Deployments and Services are watched
-// unselected: one that no Lolcow owns may hold the name or the port that a Lolcow needs. Of those only
-// what can matter is kept. Of our own all is kept, managedFields included: they say which fields are ours.
+// CacheOptions are the options of the manager's cache. Deployments and Services are watched without a selector, because
+// one that no Lolcow owns may have the name or the node port that a Lolcow needs. The cache keeps of it only what decisions
+// need. A Deployment or Service that a Lolcow owns is kept whole, with managedFields: they show which fields are ours.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -136,7 +136,7 @@ func lolcowOfPod(_ context.Context, pod client.Object) []reconcile.Request {
 	}}}
 }
 
-// nameReleased enqueues the Lolcow, if there is one, whose name the deleted object had.
+// nameReleased enqueues the Lolcow that has the name of the deleted object, if there is one: it may have waited for the name.
 func (r *LolcowReconciler) nameReleased(_ context.Context, e event.DeleteEvent, q queue) {
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
 	r.retries.forget(request)
@@ -151,9 +151,9 @@ func (r *LolcowReconciler) serviceDeleted(ctx context.Context, e event.DeleteEve
 }
 
 func (r *LolcowReconciler) portChanged(ctx context.Context, e event.UpdateEvent, q queue) {
-	held := nodePorts(e.ObjectNew)
+	kept := nodePorts(e.ObjectNew)
 	for port := range nodePorts(e.ObjectOld) {
-		if !held[port] {
+		if !kept[port] {
 			r.enqueueWaitingFor(ctx, port, q)
 		}
 	}

@@ -18,8 +18,8 @@ type Limits struct {
 	Idle        time.Duration // between two requests on one connection
 	HeaderBytes int           // size of a request's header
 
-	// Linger is how long the server goes on after it was told to stop, already
-	// not ready: news of that needs a moment to reach every node.
+	// Linger is how long the server still serves when it is stopping and no longer
+	// ready: it takes a moment until that is known on every node.
 	Linger time.Duration
 	// Shutdown is how long requests in flight may then still take.
 	Shutdown time.Duration

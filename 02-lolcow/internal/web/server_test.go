@@ -134,7 +134,7 @@ func get(t *testing.T, address, path string) int {
 	return response.StatusCode
 }
 
-// A request that has begun is answered, though the server was told to stop.
+// A request that is in progress gets its response although the server is stopping.
 func TestShutdownFinishesRequestsInFlight(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Linger = 0

@@ -122,7 +122,7 @@ var _ = Describe("Conflicts", func() {
 	})
 })
 
-// failToPull plays the kubelet, where there is none, on the namespace's one pod.
+// failToPull simulates the kubelet, where there is none, for the one pod of the namespace: its image cannot be pulled.
 func failToPull(ctx SpecContext, namespace, image string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {

@@ -218,7 +218,7 @@ func (o *operator) endJob(exitCode int32, reason string, kinds ...batchv1.JobCon
 	o.t.Helper()
 	o.terminate(0, exitCode, "last output")
 	for _, kind := range kinds {
-		o.judge(kind, reason)
+		o.finishJob(kind, reason)
 	}
 	o.settle()
 }

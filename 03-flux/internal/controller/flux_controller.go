@@ -76,7 +76,7 @@ type FluxReconciler struct {
 
 // NewFluxReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 func NewFluxReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *FluxReconciler {
-	return &FluxReconciler{Client: holdingClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, BackOff: DefaultBackOff, retries: newRetries(clock, newRateLimiter(), retriedOfFlux)}
+	return &FluxReconciler{Client: gatedClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, BackOff: DefaultBackOff, retries: newRetries(clock, newRateLimiter(), retriedOfFlux)}
 }
 
 // The verb get is for reads that bypass the cache. Server-side apply needs patch. The permission for finalizers is
@@ -118,7 +118,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	err = r.retries.try(acting, req, &flux, func(ctx context.Context) error {
 		return r.ensureSetup(ctx, &flux, &observed)
 	})
-	if err = r.retries.outlast(req, r.clock.Now(), err); isStale(err) {
+	if err = r.retries.reportable(req, r.clock.Now(), err); isStale(err) {
 		return ctrl.Result{}, err
 	}
 	if errors.Is(err, errNamespaceTerminating) {

@@ -65,7 +65,7 @@ func TestWriteBudgetOfBothControllers(t *testing.T) {
 	}
 	waitForReason(b, v1alpha1.ConditionRunning, v1alpha1.ReasonQuorumReached)
 	b.terminate(0, 0, "")
-	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	waitForReason(b, v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 
 	b.Eventually(func() map[string]int { return b.writes(fluxUser) }, watchTimeout).Should(
@@ -105,7 +105,7 @@ func TestTTLOfZeroNeedsNoOtherEvent(t *testing.T) {
 	b.startPods()
 	b.ready(0)
 	b.terminate(0, 0, "")
-	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	b.Eventually(func() bool { return b.setup().Spec.Suspend }, watchTimeout).Should(BeTrue())
 	waitForReason(b, v1alpha1.ConditionComplete, v1alpha1.ReasonCommandSucceeded)
 }

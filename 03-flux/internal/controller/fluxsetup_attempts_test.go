@@ -155,7 +155,7 @@ func TestJobIsDeletedOnlyAsItWasObserved(t *testing.T) {
 	b.clock.Step(startupTimeout)
 	b.use(b.through(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
-			b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+			b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 			return c.Delete(ctx, object, opts...)
 		},
 	}))
@@ -171,7 +171,7 @@ func TestRankZeroDecides(t *testing.T) {
 		b.running()
 		b.terminate(0, 0, "")
 		b.terminate(1, 1, "")
-		b.judge(batchv1.JobFailureTarget, reason)
+		b.finishJob(batchv1.JobFailureTarget, reason)
 		b.reconcile()
 		b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	}

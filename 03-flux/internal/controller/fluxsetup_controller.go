@@ -41,7 +41,7 @@ type FluxSetupReconciler struct {
 // NewFluxSetupReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 func NewFluxSetupReconciler(c client.Client, apiReader client.Reader, clock clock.PassiveClock) *FluxSetupReconciler {
 	r := &FluxSetupReconciler{
-		Client: holdingClient{c}, apiReader: apiReader, clock: clock, certificateKey: make([]byte, sha256.Size),
+		Client: gatedClient{c}, apiReader: apiReader, clock: clock, certificateKey: make([]byte, sha256.Size),
 		retries: newRetries(clock, newRateLimiter(), retriedOfFluxSetup),
 	}
 	rand.Read(r.certificateKey)
@@ -103,7 +103,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 		defer r.observeTime(&setup, &observed)
 		return r.ensureDependents(ctx, &setup, &observed)
 	}), r.observePods(ctx, &setup, &observed))
-	if err = r.retries.outlast(req, r.clock.Now(), err); isStale(err) {
+	if err = r.retries.reportable(req, r.clock.Now(), err); isStale(err) {
 		return ctrl.Result{}, err
 	}
 	if errors.Is(err, errNamespaceTerminating) {
@@ -223,7 +223,7 @@ func (r *FluxSetupReconciler) readPods(ctx context.Context, reader client.Reader
 	for i := range pods {
 		observed.ends.note(endOfPod(&pods[i], false), false)
 	}
-	if leader := observed.ends.leader; verdictOf(job) != nil || (leader != nil && leader.ended) {
+	if leader := observed.ends.leader; jobResult(job) != nil || (leader != nil && leader.ended) {
 		observed.ends.since = r.terminations.ended(client.ObjectKeyFromObject(setup), job.UID, observed.now)
 	}
 	return nil

@@ -46,7 +46,7 @@ func TestJobIsNotOwnedByADeletedFluxSetup(t *testing.T) {
 			"running": func(*setupTestEnv) {},
 			"complete": func(b *setupTestEnv) {
 				b.terminate(0, 0, "")
-				b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+				b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 				b.reconcile()
 			},
 		} {

@@ -27,7 +27,7 @@ var errNotWatched = errors.New("no event says when the name is free: Secrets are
 // maintain keeps the dependents of a started attempt as desired.
 func (r *FluxSetupReconciler) maintain(ctx context.Context, setup *v1alpha1.FluxSetup, observed *setupObservation) error {
 	job := observed.job
-	if verdictOf(job) != nil || !job.DeletionTimestamp.IsZero() {
+	if jobResult(job) != nil || !job.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	err := errors.Join(r.ownJob(ctx, setup, job), r.followDeadline(ctx, setup, job), r.ensureConfigMap(ctx, setup, job), r.ensureService(ctx, setup))

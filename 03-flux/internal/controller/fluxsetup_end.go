@@ -18,10 +18,10 @@ const (
 	// period, and the time that the kubelet takes to report it. It is also how long the operator waits for the end of
 	// the Job after the end of rank 0, if another container keeps the pod from ending.
 	terminationTimeout = 15 * time.Second
-	// verdictTimeout is how long the operator waits for the end of the Job after the end of rank 0, if only the kubelet
+	// jobResultTimeout is how long the operator waits for the end of the Job after the end of rank 0, if only the kubelet
 	// and the Job controller still have to act. They are slow if a node is busy. After the same time the pods of an
 	// unreachable node are deleted (by the tolerationSeconds that admission sets on each pod).
-	verdictTimeout = 5 * time.Minute
+	jobResultTimeout = 5 * time.Minute
 )
 
 // setupEnd is how an attempt ended.
@@ -35,10 +35,10 @@ func failedWith(reason, message string) *setupEnd {
 	return &setupEnd{kind: v1alpha1.ConditionFailed, reason: reason, message: message}
 }
 
-// verdictOf is the condition by which the Job controller reports the end of a Job; nil if the Job has not ended. The
+// jobResult is the condition by which the Job controller reports the end of a Job; nil if the Job has not ended. The
 // earliest conditions are SuccessCriteriaMet and FailureTarget: Complete and Failed follow when all pods have
 // terminated.
-func verdictOf(job *batchv1.Job) *batchv1.JobCondition {
+func jobResult(job *batchv1.Job) *batchv1.JobCondition {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, batchv1.JobFailureTarget, batchv1.JobFailed} {
 		for i := range job.Status.Conditions {
 			if condition := &job.Status.Conditions[i]; condition.Type == kind && condition.Status == corev1.ConditionTrue {
@@ -53,7 +53,7 @@ func verdictOf(job *batchv1.Job) *batchv1.JobCondition {
 // client may keep a deleted Job, but the Job controller does not finish it any more. The operator deletes no Job before
 // its attempt has ended.
 func lost(job *batchv1.Job) bool {
-	return job == nil || (!job.DeletionTimestamp.IsZero() && verdictOf(job) == nil)
+	return job == nil || (!job.DeletionTimestamp.IsZero() && jobResult(job) == nil)
 }
 
 func commandSucceeded() *setupEnd {
@@ -67,7 +67,7 @@ func commandSucceeded() *setupEnd {
 // has succeeded, and the log of rank 0 is the only copy of its output. A Job that another writer has suspended is
 // deleted in any case: if it were resumed, it would run the command again.
 func kept(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
-	return verdictOf(job) != nil ||
+	return jobResult(job) != nil ||
 		(trueCondition(setup.Status.Conditions, v1alpha1.ConditionComplete) != nil && !changed(setup, job))
 }
 
@@ -83,7 +83,7 @@ func endOfAttempt(setup *v1alpha1.FluxSetup, observed setupObservation, quorumRe
 	// The Job will be deleted, and a resume would run the command again: there is nothing to wait for.
 	case setup.Spec.Suspend && leader.succeeded():
 		return commandSucceeded(), 0
-	case observed.job != nil && verdictOf(observed.job) != nil:
+	case observed.job != nil && jobResult(observed.job) != nil:
 		return endOfJob(setup, observed)
 	case observed.job != nil && changed(setup, observed.job) && !leader.succeeded():
 		return failedWith(v1alpha1.ReasonJobChanged, fmt.Sprintf(
@@ -176,17 +176,17 @@ func endOfStartup(setup *v1alpha1.FluxSetup, observed setupObservation, quorumRe
 // controller counted the failure of another pod or the deadline first. A broker that the kubelet terminates never ends
 // with 0.
 func endOfJob(setup *v1alpha1.FluxSetup, observed setupObservation) (*setupEnd, time.Duration) {
-	verdict, leader := verdictOf(observed.job), observed.ends.leader
-	if leader.succeeded() || verdict.Type == batchv1.JobSuccessCriteriaMet || verdict.Type == batchv1.JobComplete {
+	result, leader := jobResult(observed.job), observed.ends.leader
+	if leader.succeeded() || result.Type == batchv1.JobSuccessCriteriaMet || result.Type == batchv1.JobComplete {
 		return commandSucceeded(), 0
 	}
-	first := firstToFail(verdict.LastTransitionTime.Time, leader, observed.ends.follower)
+	first := firstToFail(result.LastTransitionTime.Time, leader, observed.ends.follower)
 	// Wait for the end of rank 0, and for the ends of all, of which one may have caused it. But not forever: a node may be lost.
 	pending := leader == nil || !leader.ended || (first == leader && !allEnded(observed.job))
 	if left := observed.ends.waitLeft(observed.now, terminationTimeout); left > 0 && pending {
 		return nil, left
 	}
-	return endOfFailedJob(setup, verdict, first, leader), 0
+	return endOfFailedJob(setup, result, first, leader), 0
 }
 
 // allEnded reports whether all pods of a Job that has failed have ended: only then is its condition Failed set.
@@ -202,7 +202,7 @@ func allEnded(job *batchv1.Job) bool {
 // changed, there is nothing to wait for.
 func endOfLeader(setup *v1alpha1.FluxSetup, observed setupObservation) (*setupEnd, time.Duration) {
 	leader := observed.ends.leader
-	timeout := verdictTimeout
+	timeout := jobResultTimeout
 	if outlived(leader, observed.pods) {
 		timeout = terminationTimeout
 	}
@@ -217,14 +217,14 @@ func endOfLeader(setup *v1alpha1.FluxSetup, observed setupObservation) (*setupEn
 }
 
 // endOfFailedJob is why a Job failed. first is the end that caused it; nil if it was not observed.
-func endOfFailedJob(setup *v1alpha1.FluxSetup, verdict *batchv1.JobCondition, first, leader *podEnd) *setupEnd {
+func endOfFailedJob(setup *v1alpha1.FluxSetup, result *batchv1.JobCondition, first, leader *podEnd) *setupEnd {
 	var end *setupEnd
 	switch {
-	case verdict.Reason == batchv1.JobReasonDeadlineExceeded:
+	case result.Reason == batchv1.JobReasonDeadlineExceeded:
 		end = failedWith(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("activeDeadlineSeconds (%s) was exceeded", deadlineOf(setup)))
 		first = nil
 	case first == nil:
-		end = failedWith(v1alpha1.ReasonBrokerFailed, "a broker was lost, and it was not observed which: "+verdict.Message)
+		end = failedWith(v1alpha1.ReasonBrokerFailed, "a broker was lost, and it was not observed which: "+result.Message)
 	case first.unstarted:
 		end = failedWith(v1alpha1.ReasonPodNotStarted, first.describe())
 	case first == leader:

@@ -19,8 +19,8 @@ import (
 // failJob simulates the Job controller after a pod has failed, and all others have ended.
 func (b *setupTestEnv) failJob() {
 	b.t.Helper()
-	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
-	b.judge(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
+	b.finishJob(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.finishJob(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
 }
 
 func TestCommandFails(t *testing.T) {
@@ -85,14 +85,14 @@ func TestFollowerWhoseEndIsReportedLate(t *testing.T) {
 	b.kubelet(0, func(pod *corev1.Pod) { makeTerminated(pod, 143, "node failure on bees-1-1", killed) })
 	b.deletePod(1)
 	b.clock.Step(5 * time.Second)
-	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.finishJob(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 	result, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
 	b.Expect(result.RequeueAfter).To(Equal(terminationTimeout), "how the follower ended is not known")
 	b.Expect(trueCondition(b.setup().Status.Conditions, v1alpha1.ConditionFailed)).To(BeNil())
 
 	b.kubelet(1, func(pod *corev1.Pod) { makeTerminated(pod, 137, "", killed) })
-	b.judge(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
+	b.finishJob(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
 	b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)
 	b.Expect(message).To(HavePrefix("rank 1 (pod " + b.pod(1).Name + ") ended with exit code 137; rank 0 "))
@@ -104,7 +104,7 @@ func TestFollowerWhoseEndIsNotReported(t *testing.T) {
 	b := newSetupTestEnv(t, fluxOf(2))
 	b.running()
 	b.terminate(0, 3, "")
-	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.finishJob(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 	b.reconcile()
 	b.clock.Step(terminationTimeout)
 	b.reconcile()
@@ -163,9 +163,9 @@ func TestDeadline(t *testing.T) {
 	b.reconcile()
 	b.Expect(b.job().ResourceVersion).To(Equal(version))
 
-	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonDeadlineExceeded)
+	b.finishJob(batchv1.JobFailureTarget, batchv1.JobReasonDeadlineExceeded)
 	b.terminate(0, 143, "as far as it got")
-	b.judge(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)
+	b.finishJob(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)
 	b.reconcile()
 	message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonDeadlineExceeded)
 	b.Expect(message).To(HavePrefix("activeDeadlineSeconds (90) was exceeded; rank 0 "))

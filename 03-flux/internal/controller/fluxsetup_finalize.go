@@ -23,14 +23,14 @@ func (r *FluxSetupReconciler) finalize(ctx context.Context, setup *v1alpha1.Flux
 	job := jobs.current
 	switch {
 	case err != nil:
-	case job != nil && verdictOf(job) == nil:
+	case job != nil && jobResult(job) == nil:
 		err = r.deleteJob(ctx, job)
 	case job == nil && recorded(setup) && jobs.inTheWay:
 		err = nameConflict("Job " + jobName(setup))
 	}
 	// A Job of an earlier attempt may still exist, although it was to be deleted.
 	for i := range jobs.superseded {
-		if verdictOf(&jobs.superseded[i]) == nil {
+		if jobResult(&jobs.superseded[i]) == nil {
 			err = errors.Join(err, r.deleteJob(ctx, &jobs.superseded[i]))
 		}
 	}

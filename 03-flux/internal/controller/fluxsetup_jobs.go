@@ -163,7 +163,7 @@ func (r *FluxSetupReconciler) deleteEnded(ctx context.Context, setup *v1alpha1.F
 	if !kept(setup, job) {
 		return r.deleteJob(ctx, job)
 	}
-	if verdictOf(job) == nil {
+	if jobResult(job) == nil {
 		pods, err := r.podsOf(ctx, r.Client, job)
 		if err != nil {
 			return err

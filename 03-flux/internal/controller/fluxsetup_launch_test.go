@@ -157,7 +157,7 @@ func TestNextAttemptWaitsForAllOfTheLast(t *testing.T) {
 	b.running()
 	first := b.job()
 	b.terminate(1, 137, "")
-	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.finishJob(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 	b.terminate(0, 143, "")
 	b.reconcile()
 	b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonBrokerFailed)

@@ -102,7 +102,7 @@ type startFailure struct {
 }
 
 // untilPodsAreMissed is how long the Job controller may still take to create the pods of a Job that was started; 0 if they
-// are there, or if it is over. No event is sent for a pod that is not created.
+// exist, or if that time has expired. No event is sent for a pod that is not created.
 func untilPodsAreMissed(setup *v1alpha1.FluxSetup, observed setupObservation) time.Duration {
 	if startTime(observed.job).IsZero() || !slices.Contains(byRank(observed.pods, setup.Spec.Size), nil) {
 		return 0

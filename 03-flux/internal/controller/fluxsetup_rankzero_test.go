@@ -80,7 +80,7 @@ func TestLogOfRankZeroIsKeptWhereTheKubeletIsSlow(t *testing.T) {
 	b.clock.Step(10 * terminationTimeout)
 	result, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(result.RequeueAfter).To(Equal(verdictTimeout - 10*terminationTimeout))
+	b.Expect(result.RequeueAfter).To(Equal(jobResultTimeout - 10*terminationTimeout))
 	b.Expect(attemptEnded(b.setup())).To(BeFalse())
 
 	b.terminate(0, 3, "the end of the output")
@@ -101,7 +101,7 @@ func TestRankZeroEndsAndItsNodeIsLost(t *testing.T) {
 	})
 	b.clock.Step(readinessPace)
 	b.reconcile()
-	b.clock.Step(verdictTimeout)
+	b.clock.Step(jobResultTimeout)
 	b.reconcile()
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 }
@@ -194,7 +194,7 @@ func TestPodWithoutItsLabelHasNotEnded(t *testing.T) {
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
 	b.Expect(attemptEnded(b.setup())).To(BeFalse())
 
-	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	b.reconcile()
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 }
@@ -233,7 +233,7 @@ func TestReplacedLeaderIsNeverASuccess(t *testing.T) {
 			b.replaceLeader()
 			b.ready(0)
 			b.terminate(0, 0, "")
-			b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+			b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 			b.forget()
 		},
 	} {
@@ -249,7 +249,7 @@ func TestReplacedLeaderIsNeverASuccess(t *testing.T) {
 			b.Expect(setup.Status.ExitCode).To(BeNil())
 			b.Expect(setup.Status.LeaderPod).To(Equal(first))
 			b.Expect(trueCondition(setup.Status.Conditions, v1alpha1.ConditionComplete)).To(BeNil())
-			b.Expect(verdictOf(b.job()) != nil || !b.job().DeletionTimestamp.IsZero()).To(BeTrue(), "the command would run again")
+			b.Expect(jobResult(b.job()) != nil || !b.job().DeletionTimestamp.IsZero()).To(BeTrue(), "the command would run again")
 		})
 	}
 }

@@ -50,7 +50,7 @@ func TestCreateToComplete(t *testing.T) {
 	b.terminate(0, 0, "")
 	b.reconcile()
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
-	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	setup = b.reconcile()
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
@@ -72,7 +72,7 @@ func TestCommandShorterThanAProbe(t *testing.T) {
 	b.reconcile()
 	b.startPods()
 	b.terminate(0, 0, "")
-	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	b.reconcile()
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 	b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionTrue, v1alpha1.ReasonQuorumReached)
@@ -94,7 +94,7 @@ func TestCertificateIsNeverReplacedWhileTheJobExists(t *testing.T) {
 
 	// The next attempt starts with new objects.
 	b.terminate(1, 1, "")
-	b.judge(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
+	b.finishJob(batchv1.JobFailureTarget, batchv1.JobReasonBackoffLimitExceeded)
 	b.restart()
 	b.reconcile()
 	b.Expect(b.secret()).To(BeNil(), "the old Job still exists")

@@ -126,8 +126,8 @@ func (b *setupTestEnv) remove(rank int) {
 	b.reconciler.terminations.note(pod, true, true)
 }
 
-// judge simulates the Job controller, which ends the Job with a condition.
-func (b *setupTestEnv) judge(kind batchv1.JobConditionType, reason string) {
+// finishJob simulates the Job controller, which ends the Job with a condition.
+func (b *setupTestEnv) finishJob(kind batchv1.JobConditionType, reason string) {
 	b.t.Helper()
 	job := b.job()
 	now := metav1.NewTime(b.clock.Now())

@@ -70,7 +70,7 @@ func TestNothingIsFailedByAStaleCache(t *testing.T) {
 		b.startPods()
 		b.reconciler = b.newReconciler(staleJobs(b))
 		b.reconcile()
-		b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+		b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 		b.clock.Step(startupTimeout)
 		b.reconcile()
 		b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)

@@ -104,7 +104,7 @@ func (b *setupTestEnv) reconcile() *v1alpha1.FluxSetup {
 }
 
 // use replaces the client of the operator, which keeps what it remembers.
-func (b *setupTestEnv) use(c client.Client) { b.reconciler.Client = holdingClient{c} }
+func (b *setupTestEnv) use(c client.Client) { b.reconciler.Client = gatedClient{c} }
 
 // forget simulates a restart of the operator.
 func (b *setupTestEnv) forget() { b.reconciler = b.newReconciler(b.client) }

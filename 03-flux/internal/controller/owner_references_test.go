@@ -56,7 +56,7 @@ func TestJobWithoutItsOwnerIsOwnedAgain(t *testing.T) {
 		"running": func(*setupTestEnv) {},
 		"complete": func(b *setupTestEnv) {
 			b.terminate(0, 0, "")
-			b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+			b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 			b.becomes(v1alpha1.ConditionComplete)
 		},
 	} {
@@ -104,7 +104,7 @@ func TestNotOwnedAfterItsEnd(t *testing.T) {
 	b := newSetupTestEnv(t, fluxOf(1))
 	b.running()
 	b.terminate(0, 0, "")
-	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	before := b.reconcile()
 	b.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 

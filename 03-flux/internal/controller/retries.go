@@ -18,8 +18,9 @@ import (
 )
 
 // retries remembers, for each object whose dependents could not be written, when the next try is due. The rate limiter of
-// the queue cannot pace them alone: an event bypasses it, and each write of our own is one. A webhook that changes what is
-// written in another way each time, or rejects it for another reason, kept the operator writing without a pause.
+// the queue cannot pace them alone: an event bypasses it, and each write of our own causes one. Without retries, a webhook
+// that changes what is written in another way each time, or rejects it for another reason, would make the operator write
+// without a pause.
 type retries struct {
 	clock clock.PassiveClock
 	// limiter is one like the queue's: see newRateLimiter in watches.go.
@@ -29,7 +30,7 @@ type retries struct {
 
 	mu     sync.Mutex
 	failed map[reconcile.Request]failedTry
-	// stale is since when each try is stale.
+	// stale is the time since which each try has failed with a stale error.
 	stale map[reconcile.Request]time.Time
 }
 
@@ -49,13 +50,13 @@ func newRetries(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[rec
 // due, act reads only: as soon as it is about to write, it fails as the last one did.
 func (r *retries) try(ctx context.Context, req reconcile.Request, object client.Object, act func(context.Context) error) error {
 	last := r.of(req, object)
-	held := &hold{err: last.err}
+	gate := &writeGate{err: last.err}
 	if r.clock.Now().Before(last.due) {
-		ctx = context.WithValue(ctx, holdKey{}, held)
+		ctx = context.WithValue(ctx, gateKey{}, gate)
 	}
 	err := act(ctx)
 	switch {
-	case held.hit:
+	case gate.hit:
 		return last.err
 	case isStale(err):
 	case r.retried(err) == nil:
@@ -87,20 +88,20 @@ func (r *retries) note(req reconcile.Request, object client.Object, err error) {
 	r.failed[req] = failedTry{uid: object.GetUID(), generation: object.GetGeneration(), due: r.clock.Now().Add(r.limiter.When(req)), err: err}
 }
 
-// stalePatience is for how long each try for an object may be stale until that is reported. The cache catches up within
-// moments. What does not pass is for instance a Conflict that the API server, or what it asks, returns to each request.
+// stalePatience is how long each try for an object may fail with a stale error until that is reported. Usually the cache
+// catches up within moments, but an admission webhook, for instance, may reject each request with a Conflict.
 const stalePatience = 30 * time.Second
 
-// outlast returns err. If that is stale, and each one before it was for stalePatience, it is an error that is reported.
-func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error {
+// reportable returns err, unless each try has failed with a stale error for stalePatience: then it returns one that is reported.
+func (r *retries) reportable(req reconcile.Request, now time.Time, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since, lasts := r.stale[req]
+	since, repeated := r.stale[req]
 	switch {
 	case !isStale(err):
 		delete(r.stale, req)
 		return err
-	case !lasts:
+	case !repeated:
 		r.stale[req] = now
 		return err
 	case now.Sub(since) < stalePatience:
@@ -109,7 +110,7 @@ func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error
 	var all []error
 	for _, one := range split(err) {
 		if isStale(one) {
-			message := fmt.Sprintf("each try for more than %v: %s", stalePatience, normalizeMessage(one.Error()))
+			message := fmt.Sprintf("each try has failed for more than %v: %s", stalePatience, normalizeMessage(one.Error()))
 			one = &rejectedError{reason: v1alpha1.ReasonAPIError, message: message, cause: one}
 		}
 		all = append(all, one)
@@ -117,7 +118,7 @@ func (r *retries) outlast(req reconcile.Request, now time.Time, err error) error
 	return errors.Join(all...)
 }
 
-// forget makes the next try due: the last one succeeded, what was in its way may be gone, or the object is.
+// forget makes the next try due, because the last one succeeded, its obstacle may be gone, or the object no longer exists.
 func (r *retries) forget(req reconcile.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,68 +127,69 @@ func (r *retries) forget(req reconcile.Request) {
 	delete(r.stale, req)
 }
 
-// requeue is what Reconcile returns at its end. What is tried again is so at the pace of the queue, which retries keep when an
-// event comes first. Otherwise the next reconciliation comes after wait; 0 if an event will trigger it.
-func requeue(wait time.Duration, again error) (reconcile.Result, error) {
-	if again != nil {
-		return reconcile.Result{}, again
+// requeue returns the result of Reconcile. An error is retried with the back-off of the queue; if an event triggers a
+// reconciliation earlier, retries delay the try nevertheless. Without an error, the next reconciliation comes after wait; 0 if
+// an event will trigger it.
+func requeue(wait time.Duration, err error) (reconcile.Result, error) {
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// hold is in the context of what may not write. It says how a write fails, and whether one was about to happen.
-type hold struct {
+// writeGate is in the context of a try that is not due, and blocks its writes: a write fails with err, and hit is set.
+type writeGate struct {
 	err error
 	hit bool
 }
 
-type holdKey struct{}
+type gateKey struct{}
 
-// heldBy is the error with which a write fails; nil if it may be done.
-func heldBy(ctx context.Context) error {
-	held, isHeld := ctx.Value(holdKey{}).(*hold)
-	if !isHeld {
+// gateError is the error with which a write fails; nil if the write is allowed.
+func gateError(ctx context.Context) error {
+	gate, found := ctx.Value(gateKey{}).(*writeGate)
+	if !found {
 		return nil
 	}
-	held.hit = true
-	return held.err
+	gate.hit = true
+	return gate.err
 }
 
-// holdingClient is a client that writes no object while a try is not due. The status is written all the same.
-type holdingClient struct {
+// gatedClient is a client that writes no object while a try is not due. The gate does not block writes of the status.
+type gatedClient struct {
 	client.Client
 }
 
-func (c holdingClient) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
-	if err := heldBy(ctx); err != nil {
+func (c gatedClient) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	if err := gateError(ctx); err != nil {
 		return err
 	}
 	return c.Client.Create(ctx, object, options...)
 }
 
-func (c holdingClient) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
-	if err := heldBy(ctx); err != nil {
+func (c gatedClient) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
+	if err := gateError(ctx); err != nil {
 		return err
 	}
 	return c.Client.Update(ctx, object, options...)
 }
 
-func (c holdingClient) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	if err := heldBy(ctx); err != nil {
+func (c gatedClient) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if err := gateError(ctx); err != nil {
 		return err
 	}
 	return c.Client.Patch(ctx, object, patch, options...)
 }
 
-func (c holdingClient) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-	if err := heldBy(ctx); err != nil {
+func (c gatedClient) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	if err := gateError(ctx); err != nil {
 		return err
 	}
 	return c.Client.Apply(ctx, object, options...)
 }
 
-func (c holdingClient) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
-	if err := heldBy(ctx); err != nil {
+func (c gatedClient) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	if err := gateError(ctx); err != nil {
 		return err
 	}
 	return c.Client.Delete(ctx, object, options...)

@@ -157,7 +157,7 @@ func TestTriesArePacedFromTheFailure(t *testing.T) {
 	tries := 0
 	for range 3 {
 		err := r.try(t.Context(), ctrl.Request{}, &v1alpha1.Flux{}, func(ctx context.Context) error {
-			if err := heldBy(ctx); err != nil {
+			if err := gateError(ctx); err != nil {
 				return err
 			}
 			tries++

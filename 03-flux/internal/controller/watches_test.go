@@ -30,7 +30,7 @@ import (
 const watchTimeout = 30 * time.Second
 
 // What the cache keeps is enough for every decision that is based on it.
-func TestReduceKeepsWhatMatters(t *testing.T) {
+func TestReduceKeepsWhatDecisionsNeed(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	setup := launchedSetup(fullFlux())
@@ -48,7 +48,7 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	retried := job.DeepCopy()
 	retried.Spec.BackoffLimit = new(int32(6))
 	g.Expect(changed(setup, reduceJob(g, retried))).To(BeTrue())
-	g.Expect(verdictOf(reduced)).NotTo(BeNil())
+	g.Expect(jobResult(reduced)).NotTo(BeNil())
 	g.Expect(reduced.Spec.ActiveDeadlineSeconds).To(Equal(job.Spec.ActiveDeadlineSeconds))
 	g.Expect(reduced.Spec.Template.Spec.Containers).To(BeEmpty(), "the command may take some megabytes")
 
@@ -168,7 +168,7 @@ func TestWriteBudget(t *testing.T) {
 	}
 	b.becomes(v1alpha1.ConditionQuorumReached)
 	b.terminate(0, 0, "")
-	b.judge(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
+	b.finishJob(batchv1.JobSuccessCriteriaMet, batchv1.JobReasonSuccessPolicy)
 	b.becomes(v1alpha1.ConditionComplete)
 	seconds := int(time.Since(start).Seconds()) + 1
 

@@ -64,7 +64,7 @@ func TestTimesAreThoseOfTheAPIServer(t *testing.T) {
 	}
 	reconcilesUntil(func(g Gomega) { g.Expect(f.podList()).NotTo(BeEmpty()) })
 	f.Expect(f.goop().Ended()).To(BeFalse())
-	f.kubelet("a/0", isOver(0, ""))
+	f.kubelet("a/0", hasFinished(0, ""))
 	reconcilesUntil(func(g Gomega) { g.Expect(f.goop().Ended()).To(BeTrue()) })
 	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
 	reconcilesUntil(func(g Gomega) { g.Expect(f.goop().Status.CleanupStartTime).NotTo(BeNil()) })

@@ -103,7 +103,7 @@ func TestCleanupEndsBeforeTheFinalizerGoes(t *testing.T) {
 	f.runs("a/0")
 	f.setFinalizers(v1alpha1.CleanupFinalizer, othersFinalizer)
 	f.delete()
-	f.kubelet("a/cleanup", isOver(0, ""))
+	f.kubelet("a/cleanup", hasFinished(0, ""))
 	for hasFinalizer(f.goop()) {
 		f.reconciles(1)
 		f.clock.Step(2 * writePace)

@@ -51,7 +51,7 @@ func TestDenialIsReportedWhateverItsCode(t *testing.T) {
 			}},
 			"record": {func(f *goopTestEnv) {
 				f.create()
-				f.kubelet("a/0", isOver(0, ""))
+				f.kubelet("a/0", hasFinished(0, ""))
 			}, interceptor.Funcs{
 				Update: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.UpdateOption) error {
 					if _, isRecord := object.(*corev1.ConfigMap); isRecord {

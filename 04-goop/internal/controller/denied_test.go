@@ -63,9 +63,9 @@ func TestDeniedFinalizerKeepsNothingElse(t *testing.T) {
 		change func(*goopTestEnv)
 		places []string
 	}{
-		"a result": {func(f *goopTestEnv) { f.kubelet("a/0", isOver(3, "")) }, []string{"a/0", "b/0"}},
+		"a result": {func(f *goopTestEnv) { f.kubelet("a/0", hasFinished(3, "")) }, []string{"a/0", "b/0"}},
 		"a result whose pod goes": {func(f *goopTestEnv) {
-			f.kubelet("a/0", isOver(3, ""))
+			f.kubelet("a/0", hasFinished(3, ""))
 			f.tries(3)
 			f.removePod(f.pod("a/0"))
 		}, []string{"b/0"}},
@@ -83,7 +83,7 @@ func TestDeniedFinalizerKeepsNothingElse(t *testing.T) {
 			f.runs("a/0", "b/0")
 			f.setFinalizers()
 			f.use()
-			f.reconciler.Client = holdingClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
+			f.reconciler.Client = gatedClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 					if _, isGoop := obj.(*v1alpha1.Goop); isGoop {
 						return denied(http.StatusForbidden, metav1.StatusReasonForbidden)

@@ -22,7 +22,7 @@ import (
 //     retried at the same pace.
 //
 // Rejected and transient errors are reported in the status. A stale one is not: the status would be computed from
-// what is known to be out of date. One that lasts is reported all the same (retries.outlast).
+// what is known to be out of date. One that persists is reported nevertheless (retries.reportable).
 
 // rejectedError is an error of the first class.
 type rejectedError struct {
@@ -74,11 +74,12 @@ func classify(action string, err error) error {
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-// denial is how the API server says that an admission webhook or a policy denied a request. Code and reason are of their
-// own choice, and a Conflict for instance would be taken for a stale cache.
+// denial is how the API server says that an admission webhook or a policy denied a request. Code and reason do not show it,
+// because the webhook or policy chooses them: a denial with the reason Conflict would be mistaken for a stale cache.
 var denial = regexp.MustCompile(`admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request`)
 
-// isRejection reports whether the API server, or what it asks, has judged a request: the same one gets the same response.
+// isRejection reports whether the API server, or an admission plugin, has rejected a request: the same one fails again, until
+// the spec or the cluster changes.
 func isRejection(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || isDenied(err)
 }

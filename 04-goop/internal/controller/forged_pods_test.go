@@ -23,7 +23,7 @@ func TestPodOfARoundThatCannotBe(t *testing.T) {
 			pod.OwnerReferences[0].UID = "other"
 			pod.Labels[v1alpha1.LabelRound] = round
 			f.Expect(f.client.Create(f.ctx, pod)).To(Succeed())
-			setWork(pod, isOver(0, ""))
+			setWork(pod, hasFinished(0, ""))
 			f.Expect(f.client.Status().Update(f.ctx, pod)).To(Succeed())
 			_, err := f.reconcile()
 			f.Expect(err).NotTo(HaveOccurred())
@@ -104,7 +104,7 @@ func TestDaemonSetOfARoundThatCannotBe(t *testing.T) {
 	daemonSet.Name, daemonSet.ResourceVersion, daemonSet.UID = "job-32", "", ""
 	f.Expect(f.client.Create(f.ctx, daemonSet)).To(Succeed())
 	f.simulateDaemonSets()
-	f.kubelet("a/32", isOver(0, ""))
+	f.kubelet("a/32", hasFinished(0, ""))
 	f.clock.Step(2 * writePace)
 	f.settle()
 	f.Expect(f.places()).To(Equal([]string{"a/0"}))

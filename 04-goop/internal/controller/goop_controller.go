@@ -78,7 +78,7 @@ type GoopReconciler struct {
 func NewGoopReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock, images Images, allowHostAccess bool) *GoopReconciler {
 	paced := func() *retries { return newRetries(clock, newRateLimiter(), retried) }
 	return &GoopReconciler{
-		Client: holdingClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, images: images, allowHostAccess: allowHostAccess,
+		Client: gatedClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, images: images, allowHostAccess: allowHostAccess,
 		retries: paced(), recordRetries: paced(), endRetries: paced(),
 	}
 }
@@ -138,7 +138,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 			return errors.Join(earlierErr, err)
 		})
 	}
-	if err = r.retries.outlast(req, observed.now, err); (changed && err == nil) || isStale(err) {
+	if err = r.retries.reportable(req, observed.now, err); (changed && err == nil) || isStale(err) {
 		return ctrl.Result{}, err
 	}
 	if errors.Is(err, errNamespaceTerminating) {

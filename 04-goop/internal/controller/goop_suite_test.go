@@ -67,7 +67,7 @@ func (f *goopTestEnv) use() {
 // watching returns the reconciler's client without the pacing of retries, so that a test can wrap it.
 func (f *goopTestEnv) watching() client.WithWatch {
 	c := f.reconciler.Client
-	if paced, ok := c.(holdingClient); ok {
+	if paced, ok := c.(gatedClient); ok {
 		c = paced.Client
 	}
 	return c.(client.WithWatch)

@@ -50,7 +50,7 @@ func TestWorkEndsThoughTheRecordHangs(t *testing.T) {
 	f.create()
 	f.runs("a/0")
 	f.use()
-	f.reconciler.Client = holdingClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
+	f.reconciler.Client = gatedClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.UpdateOption) error {
 			if _, isShard := object.(*corev1.ConfigMap); !isShard {
 				return c.Update(ctx, object, opts...)

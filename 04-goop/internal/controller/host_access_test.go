@@ -59,7 +59,7 @@ func TestHostAccessEndsWithoutARecord(t *testing.T) {
 			shard := f.shards()[0]
 			spoil(&shard)
 			f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
-			f.kubelet("a/0", isOver(0, ""))
+			f.kubelet("a/0", hasFinished(0, ""))
 			f.reconciler.allowHostAccess = false
 			f.join("b")
 			f.settle()

@@ -111,7 +111,7 @@ func TestLabelsThatAreRemovedEachTime(t *testing.T) {
 	result, err := f.reconcile()
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(result.RequeueAfter).To(BeNumerically(">", 0), "it waits for the deadline")
-	f.kubelet("a/0", isOver(0, ""))
+	f.kubelet("a/0", hasFinished(0, ""))
 	f.deleteNode("b")
 	f.works()
 	f.Expect(f.places()).To(Equal([]string{"a/0", "a/1"}))

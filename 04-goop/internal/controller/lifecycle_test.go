@@ -119,7 +119,7 @@ func TestWorkerWithoutARecord(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a")
 	f.create()
-	f.kubelet("a/0", isOver(0, ""))
+	f.kubelet("a/0", hasFinished(0, ""))
 	pod := f.pod("a/0")
 	pod.Status.InitContainerStatuses[1].State.Terminated.Message = "hello"
 	f.Expect(f.client.Status().Update(f.ctx, pod)).To(Succeed())
@@ -165,7 +165,7 @@ func TestFailFastAtTheDeadline(t *testing.T) {
 				f := newGoopTestEnv(t, "a", "b")
 				f.create(failFast, deadline(60), cleanup)
 				f.runs("a/0", "b/0")
-				f.kubelet("a/0", isOver(3, ""))
+				f.kubelet("a/0", hasFinished(3, ""))
 				f.clock.Step(time.Hour)
 				f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
 				f.requests.crash = crash{at: len(f.requests.seen) + n + 1, after: after}

@@ -254,7 +254,7 @@ func TestDaemonSetIsCreatedAfterThePodsOfAnother(t *testing.T) {
 	f.Expect(f.daemonSets()).To(BeEmpty())
 	f.expectRunning(v1alpha1.ReasonWorking)
 	f.expectCounts(2, 2, 0, 0)
-	f.kubelet("a/0", isOver(0, ""))
+	f.kubelet("a/0", hasFinished(0, ""))
 	f.clock.Step(2 * writePace)
 	f.reconciles(3)
 	f.Expect(f.daemonSets()).To(BeEmpty())

@@ -188,7 +188,7 @@ func TestRoundsAreLostAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup, failFast)
-	f.kubelet("a/0", isOver(1, ""))
+	f.kubelet("a/0", hasFinished(1, ""))
 	for !f.goop().Ended() {
 		f.clock.Step(time.Minute)
 		f.reconciles(1)

@@ -131,7 +131,7 @@ func TestWriteBudget(t *testing.T) {
 		f.kubelet(place, isRunning)
 	}
 	for _, place := range f.places() {
-		f.kubelet(place, isOver(0, "done"))
+		f.kubelet(place, hasFinished(0, "done"))
 	}
 	f.waitForReason(v1alpha1.ConditionComplete, v1alpha1.ReasonSucceeded)
 	seconds := int(time.Since(start).Seconds()) + 1
@@ -168,7 +168,7 @@ func TestRoleIsLeastPrivilege(t *testing.T) {
 	f.simulateDaemonSets()
 	f.kubelet("a/0", isRunning)
 	f.Eventually(func() map[string]bool { return f.record().Begun }, watchTimeout).Should(HaveKey(f.node("a")))
-	f.kubelet("a/0", isOver(0, ""))
+	f.kubelet("a/0", hasFinished(0, ""))
 	f.waitForReason(v1alpha1.ConditionRunning, v1alpha1.ReasonWorking)
 	f.Eventually(func() int32 { return f.goop().Status.Succeeded }, watchTimeout).Should(Equal(int32(1)))
 	f.leaveQuietly("b")
@@ -180,7 +180,7 @@ func TestRoleIsLeastPrivilege(t *testing.T) {
 		return f.daemonSets()
 	}, watchTimeout).Should(HaveKey("job-cleanup"))
 	f.simulateDaemonSets()
-	f.kubelet("a/cleanup", isOver(0, ""))
+	f.kubelet("a/cleanup", hasFinished(0, ""))
 	f.Eventually(f.gone, watchTimeout).Should(BeTrue())
 	f.Expect(f.daemonSets()).To(BeEmpty())
 	for _, shard := range f.shards() {
@@ -193,7 +193,7 @@ func TestRoleIsLeastPrivilege(t *testing.T) {
 	}, watchTimeout).Should(Succeed())
 	f.Eventually(f.daemonSets, watchTimeout).Should(HaveKey("job-0"))
 	f.simulateDaemonSets()
-	f.kubelet("a/0", isOver(0, ""))
+	f.kubelet("a/0", hasFinished(0, ""))
 	f.Eventually(f.shards, watchTimeout).Should(BeEmpty())
 
 	used := map[string]bool{}

@@ -8,10 +8,10 @@ import (
 )
 
 // writePace is how often, at most, record and status of a Goop are written, both together, while its workers
-// report. Five thousand workers end in as many steps, and no user reads each of them.
+// report. When five thousand workers end one after another, a write for each would load the API server for no use.
 const writePace = time.Second
 
-// writer is what of a Goop is written.
+// writer is a part of a Goop that is written: its status or its record.
 type writer int
 
 const (
@@ -19,8 +19,8 @@ const (
 	writesRecord
 )
 
-// podsPatience is for how long nothing has to be at work before that is reported: the DaemonSet controller makes pods
-// within moments, and tries again ever more slowly.
+// podsPatience is how long pods may be missing before that is reported. The DaemonSet controller creates pods within
+// moments; if it fails, it retries with a growing back-off.
 const podsPatience = 15 * time.Second
 
 // pace remembers when record and status of Goops were last written, since when nothing is at work for them, and which have
@@ -39,7 +39,7 @@ type lastWrite struct {
 }
 
 // wait is how long a write has to wait: 0 if it may be done now. After a write of the record, the record waits
-// for twice the pace: the turn between is the status's, which would else never come while workers report.
+// for twice the pace: otherwise the status would never be written while workers report.
 func (p *pace) wait(goop types.NamespacedName, by writer, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

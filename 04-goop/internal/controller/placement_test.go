@@ -115,7 +115,7 @@ func TestRoomOfFinishedWork(t *testing.T) {
 			f.kubelet("a/0", isRunning)
 			f.reconciles(3)
 			f.Expect(f.expectRunning(v1alpha1.ReasonUnschedulable).Message).To(ContainSubstring("Insufficient cpu"))
-			f.kubelet("a/0", isOver(0, ""))
+			f.kubelet("a/0", hasFinished(0, ""))
 			if test.unrecorded {
 				f.rejectingRecords()
 			}

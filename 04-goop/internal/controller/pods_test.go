@@ -30,7 +30,7 @@ func withWork(state corev1.ContainerState) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { setWork(pod, state) }
 }
 
-func isGoingAway(pod *corev1.Pod) {
+func isTerminating(pod *corev1.Pod) {
 	pod.DeletionTimestamp = new(metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 }
 
@@ -49,7 +49,7 @@ func hasFailed(exitCode int32, reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason, Message: message}}
 }
 
-func TestSummaryOfAPod(t *testing.T) {
+func TestStateOfAPodDecidesItsSummary(t *testing.T) {
 	t.Parallel()
 	place := plan.Place{Node: "a", Round: 3}
 	type facts struct {
@@ -62,32 +62,32 @@ func TestSummaryOfAPod(t *testing.T) {
 		recorded bool
 		want     facts
 	}{
-		"new":                  {aPod(), false, facts{atWork: true, mayBegin: true, unfinished: 1}},
-		"at work":              {aPod(withWork(isRunning)), false, facts{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
-		"at work, about to go": {aPod(withWork(isRunning), isGoingAway), false, facts{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
-		"finished":             {aPod(withWork(isOver(0, ""))), false, facts{ended: true, kept: true, begun: true}},
-		"finished, about to go": {
-			aPod(withWork(isOver(0, "")), isGoingAway), false, facts{ended: true, vanishing: true, begun: true},
+		"new":                    {aPod(), false, facts{atWork: true, mayBegin: true, unfinished: 1}},
+		"at work":                {aPod(withWork(isRunning)), false, facts{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
+		"at work, being deleted": {aPod(withWork(isRunning), isTerminating), false, facts{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1}},
+		"finished":               {aPod(withWork(hasFinished(0, ""))), false, facts{ended: true, kept: true, begun: true}},
+		"finished, being deleted": {
+			aPod(withWork(hasFinished(0, "")), isTerminating), false, facts{ended: true, vanishing: true, begun: true},
 		},
-		"finished, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), false, facts{ended: true, kept: true, begun: true, running: 1}},
-		"recorded":                              {aPod(withWork(isOver(0, ""))), true, facts{kept: true, begun: true}},
-		"recorded, its node restarted":          {aPod(withWork(isOver(0, "")), hasRestarted), true, facts{kept: true, begun: true, running: 1}},
-		"recorded, about to go":                 {aPod(withWork(isOver(0, "")), isGoingAway), true, facts{begun: true}},
-		"recorded, evicted":                     {aPod(withWork(isOver(0, "")), isEvicted), true, facts{begun: true}},
+		"finished, its node restarted":          {aPod(withWork(hasFinished(0, "")), hasRestarted), false, facts{ended: true, kept: true, begun: true, running: 1}},
+		"recorded":                              {aPod(withWork(hasFinished(0, ""))), true, facts{kept: true, begun: true}},
+		"recorded, its node restarted":          {aPod(withWork(hasFinished(0, "")), hasRestarted), true, facts{kept: true, begun: true, running: 1}},
+		"recorded, being deleted":               {aPod(withWork(hasFinished(0, "")), isTerminating), true, facts{begun: true}},
+		"recorded, evicted":                     {aPod(withWork(hasFinished(0, "")), isEvicted), true, facts{begun: true}},
 		"recorded, and a second pod":            {aPod(), true, facts{}},
 		"recorded, and a second pod is at work": {aPod(withWork(isRunning)), true, facts{begun: true, running: 1}},
 		"killed, to be tried again":             {aPod(withWork(hasFailed(137, "OOMKilled", ""))), false, facts{atWork: true, mayBegin: true, begun: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
 		"does not start":                        {aPod(withWork(hasFailed(128, "StartError", "no such file"))), false, facts{atWork: true, mayBegin: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
 		"image not pulled":                      {aPod(withWork(isWaiting("ErrImagePull", "no"))), false, facts{atWork: true, unfinished: 1, reason: v1alpha1.ReasonImageNotPulled}},
-		"being made":                            {aPod(withWork(isWaiting("PodInitializing", ""))), false, facts{atWork: true, mayBegin: true, unfinished: 1}},
+		"being created":                         {aPod(withWork(isWaiting("PodInitializing", ""))), false, facts{atWork: true, mayBegin: true, unfinished: 1}},
 		"at work, its DaemonSet deleted":        {aPod(withWork(isRunning), ofDeleted), false, facts{atWork: true, mayBegin: true, begun: true, ending: true, running: 1, unfinished: 1}},
-		"finished, its DaemonSet deleted":       {aPod(withWork(isOver(0, "")), ofDeleted), false, facts{ended: true, vanishing: true, begun: true}},
-		"recorded, its DaemonSet deleted":       {aPod(withWork(isOver(0, "")), ofDeleted), true, facts{begun: true}},
+		"finished, its DaemonSet deleted":       {aPod(withWork(hasFinished(0, "")), ofDeleted), false, facts{ended: true, vanishing: true, begun: true}},
+		"recorded, its DaemonSet deleted":       {aPod(withWork(hasFinished(0, "")), ofDeleted), true, facts{begun: true}},
 		"rejected by the kubelet":               {aPod(isEvicted), false, facts{atWork: true, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
 		"at work, evicted":                      {aPod(withWork(isRunning), isEvicted), false, facts{atWork: true, mayBegin: true, begun: true, running: 1, unfinished: 1, reason: v1alpha1.ReasonWorkersNotStarted}},
-		"of no node":                            {aPod(func(pod *corev1.Pod) { pod.Spec.NodeName = "" }), false, facts{unfinished: 1}},
-		"of another's":                          {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "other" }), false, facts{}},
-		"of no owner":                           {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences = nil }), false, facts{}},
+		"not scheduled":                         {aPod(func(pod *corev1.Pod) { pod.Spec.NodeName = "" }), false, facts{unfinished: 1}},
+		"of another DaemonSet":                  {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "other" }), false, facts{}},
+		"without an owner":                      {aPod(withWork(isRunning), func(pod *corev1.Pod) { pod.OwnerReferences = nil }), false, facts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,14 +108,14 @@ func TestSummaryOfAPod(t *testing.T) {
 	}
 }
 
-func TestRecordOfAWorker(t *testing.T) {
+func TestRecordHasExitCodeTriesAndOutput(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	all := summarize([]corev1.Pod{*aPod(withWork(isOver(3, "the end")))}, map[types.UID]podOwner{"three": {round: 3}}, func(plan.Place) bool { return false })
+	all := summarize([]corev1.Pod{*aPod(withWork(hasFinished(3, "the end")))}, map[types.UID]podOwner{"three": {round: 3}}, func(plan.Place) bool { return false })
 	g.Expect(all.ended).To(Equal(map[plan.Place]worker.Record{{Node: "a", Round: 3}: {ExitCode: 3, Tries: 1, Output: "the end"}}))
 }
 
-func TestStartFailures(t *testing.T) {
+func TestStartFailureHasOneMessageForAllRetries(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		state corev1.ContainerState
@@ -143,7 +143,7 @@ func TestStartFailures(t *testing.T) {
 }
 
 // Of several failures the one that a user can do most about is reported, and of equal ones always the same.
-func TestMostUrgentStartFailure(t *testing.T) {
+func TestMostUrgentStartFailureIsReported(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	on := func(node string, state corev1.ContainerState) corev1.Pod {
@@ -159,7 +159,7 @@ func TestMostUrgentStartFailure(t *testing.T) {
 	rounds := map[types.UID]podOwner{"three": {round: 3}}
 	none := func(plan.Place) bool { return false }
 	g.Expect(summarize(pods, rounds, none).notStarted.message).To(HavePrefix("b (pod job-3-xyz): pulling image"))
-	// Of two on one node it is the same one in whatever order they come: another text would be a write.
+	// Of two pods on one node the same one is named, whatever their order: another message would be a write.
 	another := on("b", isWaiting("ErrImagePull", ""))
 	another.Name = "job-3-abc"
 	for _, all := range [][]corev1.Pod{append([]corev1.Pod{another}, pods...), append(pods, another)} {

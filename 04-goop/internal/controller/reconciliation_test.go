@@ -82,7 +82,7 @@ func big(t *testing.T, nodes, rounds int) *GoopReconciler {
 		for i, name := range names {
 			pod := podOf(daemonSet, name)
 			if setWork(pod, isRunning); i%2 == 0 {
-				setWork(pod, isOver(0, ""))
+				setWork(pod, hasFinished(0, ""))
 				recorded.Finish(record.Finish{Place: plan.Place{Node: name, Round: round}, Tries: 1})
 			}
 			c.pods = append(c.pods, *reducePod(pod))
@@ -97,7 +97,7 @@ func big(t *testing.T, nodes, rounds int) *GoopReconciler {
 	return NewGoopReconciler(c, c, nil, testclock.NewFakeClock(now), testImages, false)
 }
 
-func goopOf(r *GoopReconciler) *v1alpha1.Goop { return r.Client.(holdingClient).Client.(*cached).goop }
+func goopOf(r *GoopReconciler) *v1alpha1.Goop { return r.Client.(gatedClient).Client.(*cached).goop }
 
 // A reconciliation over 5,000 nodes takes milliseconds. There are four in a second while workers report.
 func TestReconciliationOverFiveThousandNodes(t *testing.T) {

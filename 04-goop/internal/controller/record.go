@@ -114,7 +114,7 @@ func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) 
 	if (observed.unreadable != "" && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
 		return false, nil
 	}
-	// Where work has begun can be recorded later, too, unless its pod is about to go.
+	// Where work has begun can be recorded later, too, unless its pod is being deleted.
 	urgent := observed.work.vanishing || observed.cleaning.vanishing || slices.ContainsFunc(unrecordedNodes(observed), func(node string) bool {
 		return observed.stopping || observed.losing || !observed.work.begun[node] || observed.work.leaving[node]
 	})

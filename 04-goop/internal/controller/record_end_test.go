@@ -17,7 +17,7 @@ func TestRecordGrowsAfterTheEnd(t *testing.T) {
 	f := newGoopTestEnv(t, "a", "b", "c")
 	f.create(cleanup, failFast)
 	f.runs("a/0")
-	f.kubelet("a/0", isOver(1, ""))
+	f.kubelet("a/0", hasFinished(1, ""))
 	for !f.goop().Ended() {
 		f.clock.Step(time.Minute)
 		_, err := f.reconcile()
@@ -61,7 +61,7 @@ func TestBegunWorkIsRecordedBeforeItIsDeleted(t *testing.T) {
 	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup)
 	f.runs("a/0")
-	f.kubelet("b/0", isOver(0, ""))
+	f.kubelet("b/0", hasFinished(0, ""))
 	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
 	f.clock.SetTime(time.Now())
 	f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
@@ -106,7 +106,8 @@ func TestUnknownWorkIsNotCalledCleanedUp(t *testing.T) {
 	f.Expect(f.recorded()).To(ContainElement(HavePrefix("Warning CleanupIncomplete cleanupCmd has not run")))
 }
 
-// Nor does it wait for the pace where its pod is about to go, and no other will be made: its node would have no cleanup.
+// Nor does the record wait for the pace if the pod is being deleted and no other will be created: otherwise its node would have
+// no cleanup.
 func TestBegunWorkIsRecordedBeforeItsPodGoes(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a", "b")

@@ -31,7 +31,7 @@ func (f *goopTestEnv) edit(text string) (undo func()) {
 // failingRecords replaces the reconciler by one whose writes of the record fail with an error that may pass.
 func (f *goopTestEnv) failingRecords() {
 	f.use()
-	f.reconciler.Client = holdingClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
+	f.reconciler.Client = gatedClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 			if _, isShard := obj.(*corev1.ConfigMap); isShard {
 				return apierrors.NewInternalError(errors.New("failed calling webhook"))

@@ -210,8 +210,8 @@ func TestEveryShardIsReleased(t *testing.T) {
 				f.Expect(f.client.Delete(f.ctx, &shard)).To(Succeed())
 			}
 			f.recorded()
-			f.kubelet("a/cleanup", isOver(0, ""))
-			f.kubelet("b/cleanup", isOver(0, ""))
+			f.kubelet("a/cleanup", hasFinished(0, ""))
+			f.kubelet("b/cleanup", hasFinished(0, ""))
 			f.requests.crash = crash{at: len(f.requests.seen) + n + 1}
 			f.settle()
 			f.Expect(f.gone()).To(BeTrue())

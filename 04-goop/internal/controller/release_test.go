@@ -17,7 +17,7 @@ func TestReleaseOfTheRecordIsRejected(t *testing.T) {
 	f.create(cleanup)
 	f.runs("a/0")
 	f.delete()
-	f.kubelet("a/cleanup", isOver(0, ""))
+	f.kubelet("a/cleanup", hasFinished(0, ""))
 	f.recorded()
 	for !isConcluded(f.goop()) {
 		f.clock.Step(time.Second)

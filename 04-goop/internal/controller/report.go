@@ -14,11 +14,11 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// reportTime is how long before the end of its time a reconciliation stops acting, so that it can report why.
+// reportTime is how long before its deadline a reconciliation stops acting, so that it can report why.
 const reportTime = 15 * time.Second
 
-// untilReport returns a context for all that a reconciliation does before it reports. An admission webhook may hold up a
-// request for 30 s: two of them used up all the time that there is, and no status said why.
+// untilReport returns a context for all that a reconciliation does before it reports. An admission webhook may block a
+// request for 30 s: without this limit, two such requests would use up the whole reconciliation, and no status would say why.
 func untilReport(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, limited := ctx.Deadline()
 	if !limited {

@@ -115,7 +115,7 @@ func TestFailedTryIsPaced(t *testing.T) {
 	f := newGoopTestEnv(t, "a")
 	f.use()
 	tries := 0
-	f.reconciler.Client = holdingClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
+	f.reconciler.Client = gatedClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 			if _, isDaemonSet := object.(*appsv1.DaemonSet); !isDaemonSet {
 				return c.Create(ctx, object, opts...)
@@ -158,7 +158,7 @@ func TestTriesArePacedFromTheFailure(t *testing.T) {
 	goop, tries := aGoop(), 0
 	for range 3 {
 		err := r.try(t.Context(), ctrl.Request{}, goop, func(ctx context.Context) error {
-			if err := heldBy(ctx); err != nil {
+			if err := gateError(ctx); err != nil {
 				return err
 			}
 			tries++
@@ -176,7 +176,7 @@ func TestFailedTryDoesNotKeepResultsFromTheRecord(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a", "b")
 	creations := 0
-	f.reconciler.Client = holdingClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
+	f.reconciler.Client = gatedClient{interceptor.NewClient(f.watching(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 			if object.GetName() != "job-1" {
 				return c.Create(ctx, object, opts...)
@@ -196,7 +196,7 @@ func TestFailedTryDoesNotKeepResultsFromTheRecord(t *testing.T) {
 	f.Expect(isRejected(err)).To(BeTrue(), "%v", err)
 	tried := creations
 
-	f.kubelet("a/0", isOver(3, "an output"))
+	f.kubelet("a/0", hasFinished(3, "an output"))
 	f.clock.Step(5 * time.Second)
 	for range 3 {
 		f.clock.Step(writePace)

@@ -13,10 +13,10 @@ import (
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	going := &appsv1.DaemonSet{}
-	deletedDaemonSet(going)
+	deleted := &appsv1.DaemonSet{}
+	deletedDaemonSet(deleted)
 	seen := &observation{
-		rounds: map[int]*appsv1.DaemonSet{0: {}, 1: {}, 2: {}, 4: {}, 5: {}, 6: going},
+		rounds: map[int]*appsv1.DaemonSet{0: {}, 1: {}, 2: {}, 4: {}, 5: {}, 6: deleted},
 		placed: map[int]plan.Round{
 			0: {Nodes: []string{"a", "b"}}, 1: {Number: 1, Nodes: []string{"a"}}, 2: {Number: 2, Nodes: []string{"a", "b"}},
 			4: {Number: 4, Nodes: []string{"a"}}, 5: {Number: 5}, 6: {Number: 6, Nodes: []string{"a"}},
@@ -41,7 +41,7 @@ func TestChanges(t *testing.T) {
 }
 
 func deletedDaemonSet(daemonSet *appsv1.DaemonSet) {
-	pod := aPod(isGoingAway)
+	pod := aPod(isTerminating)
 	daemonSet.DeletionTimestamp = pod.DeletionTimestamp
 }
 

@@ -239,15 +239,15 @@ func (f *goopTestEnv) runs(places ...string) {
 // ends simulates kubelets that report the end of the work of these places.
 func (f *goopTestEnv) ends(exitCode int32, output string, places ...string) {
 	for _, place := range places {
-		f.kubelet(place, isOver(exitCode, output))
+		f.kubelet(place, hasFinished(exitCode, output))
 	}
 	f.settle()
 }
 
 var isRunning = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 
-// isOver is the state of a work container that has left its record.
-func isOver(exitCode int32, output string) corev1.ContainerState {
+// hasFinished is the state of a work container that has left its record.
+func hasFinished(exitCode int32, output string) corev1.ContainerState {
 	message, err := json.Marshal(worker.Record{ExitCode: exitCode, Tries: 1, Output: output})
 	if err != nil {
 		panic(fmt.Sprintf("a record is always JSON: %v", err))

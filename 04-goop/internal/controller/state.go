@@ -126,13 +126,13 @@ func unrecordedNodes(observed *observation) []string {
 		nodes = slices.AppendSeq(nodes, maps.Keys(observed.work.mayBegin))
 	}
 	damaged := isDamaged(observed)
-	gone, going := lostRounds(observed)
+	gone, deleting := lostRounds(observed)
 	switch {
 	// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended. Unless the record cannot be
 	// written, it states before the cleanup that the work has ended.
 	case observed.cleanup != nil && (damaged || !observed.record.Started.IsZero()) && !observed.cleanupRound.Everywhere:
 		nodes = append(nodes, observed.cleanupRound.Nodes...)
-	case observed.cleanup == nil && (damaged || gone || going):
+	case observed.cleanup == nil && (damaged || gone || deleting):
 		nodes = append(nodes, nodesWithTraces(observed)...)
 		if damaged || gone || observed.goop.Spec.JobCount == nil {
 			nodes = append(nodes, observed.eligible...)
@@ -166,10 +166,10 @@ func nodesWithTraces(observed *observation) []string {
 // these DaemonSets, also while the operator is down, and the operator itself deletes those with host access even if it
 // cannot record that. Without them, the nodes where work began after the last write of the record are unknown. So they are
 // if a DaemonSet has lost nodes that could not be recorded, since the work was started or resumed.
-func lostRounds(observed *observation) (gone, going bool) {
+func lostRounds(observed *observation) (gone, deleting bool) {
 	for _, daemonSet := range observed.rounds {
 		gone = gone || daemonSet.Labels[v1alpha1.LabelUnrecorded] == startLabel(observed.record)
-		going = going || isBeingDeleted(daemonSet)
+		deleting = deleting || isBeingDeleted(daemonSet)
 	}
 	ends := (observed.goop.Spec.Suspend || observed.hostRejected) && !observed.goop.Ended()
 	if (observed.goop.DeletionTimestamp.IsZero() && !ends) || observed.record.Started.IsZero() || observed.unbegun {
@@ -177,10 +177,10 @@ func lostRounds(observed *observation) (gone, going bool) {
 	}
 	for _, round := range observed.plan {
 		// A round after the last existing one may never have been created.
-		created := going || round.Number < len(observed.rounds)
+		created := deleting || round.Number < len(observed.rounds)
 		gone = gone || (observed.rounds[round.Number] == nil && created)
 	}
-	return gone || len(observed.rounds) == 0, going
+	return gone || len(observed.rounds) == 0, deleting
 }
 
 // isUntraceable reports whether work may have begun, and neither the record nor anything else says where.

@@ -56,7 +56,7 @@ var startServer = sync.OnceValues(func() (*server, error) {
 	defer stopping.Unlock()
 	s, err := newServer()
 	if err != nil {
-		// A port that was free may have been taken before the API server listened: the next has others.
+		// A port that was free may have been taken before the API server listened: a second server has other ports.
 		stopServer()
 		s, err = newServer()
 	}
@@ -98,7 +98,7 @@ func newServer() (*server, error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
-	// One for all clients: each mapper of its own would ask for all kinds that the server has.
+	// All clients share one mapper, because each mapper requests the list of all kinds from the API server.
 	if s.mapper, err = mapperOf(s.env.Config); err != nil {
 		stopServer()
 		return nil, err

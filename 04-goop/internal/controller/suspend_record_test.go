@@ -29,7 +29,7 @@ func TestWorkIsSuspendedThoughTheRecordIsRejected(t *testing.T) {
 			f.create(test.change)
 			f.runs("a/0", "b/0")
 			if test.ends != "" {
-				f.kubelet(test.ends, isOver(0, ""))
+				f.kubelet(test.ends, hasFinished(0, ""))
 			}
 			f.rejectingRecords()
 			f.change(suspended)

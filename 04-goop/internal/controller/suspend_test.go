@@ -88,7 +88,7 @@ func TestSuspending(t *testing.T) {
 	f.expectNotRunning(v1alpha1.ReasonSuspending)
 	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	f.Expect(f.client.Delete(f.ctx, f.pod("a/0"))).To(Succeed())
-	f.kubelet("a/0", isOver(0, ""))
+	f.kubelet("a/0", hasFinished(0, ""))
 	f.reconciles(1)
 	f.Expect(f.record().Succeeded).To(Equal(int32(1)), "recorded at once, because its pod is terminating")
 	f.settle()
@@ -104,7 +104,7 @@ func TestSuspendRecordsFirst(t *testing.T) {
 	f := newGoopTestEnv(t, "a", "b")
 	f.create(workers(2))
 	f.runs("a/0", "b/0")
-	f.kubelet("a/0", isOver(0, ""))
+	f.kubelet("a/0", hasFinished(0, ""))
 	goop := f.goop()
 	goop.Spec.Suspend = true
 	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())

@@ -41,7 +41,7 @@ func TestPodEventsAreGathered(t *testing.T) {
 		podHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, q)
 	}
 	g.Expect(q.Len()).To(BeZero())
-	// The queue takes what is added later from a channel, in order. When this is due, it has taken all before it.
+	// AddAfter passes keys through a channel, in order: when this key is due, the queue has received all earlier ones.
 	last := reconcile.Request{NamespacedName: client.ObjectKey{Name: "last"}}
 	q.AddAfter(last, 1)
 	stepUntil(g, clock, 1, func() bool { return q.Len() > 0 })
@@ -55,9 +55,9 @@ func TestPodEventsAreGathered(t *testing.T) {
 	g.Expect(request.NamespacedName).To(Equal(client.ObjectKey{Namespace: "hive", Name: "job"}))
 	q.Done(request)
 
-	going := podOf(daemonSet, "node-0")
-	going.DeletionTimestamp = new(metav1.NewTime(clock.Now()))
-	podHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, q)
+	terminating := podOf(daemonSet, "node-0")
+	terminating.DeletionTimestamp = new(metav1.NewTime(clock.Now()))
+	podHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: terminating, ObjectNew: terminating}, q)
 	stepUntil(g, clock, deletionPause, func() bool { return q.Len() > 0 })
 	g.Expect(q.Len()).To(Equal(1))
 }
@@ -107,7 +107,7 @@ func TestDeletionsEnqueueByName(t *testing.T) {
 }
 
 // The cache keeps everything that decisions need, and nothing else.
-func TestReduceKeepsWhatMatters(t *testing.T) {
+func TestReduceKeepsWhatDecisionsNeed(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	round := plan.Round{Number: 3, Nodes: []string{"a", "b"}}
@@ -122,7 +122,7 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	g.Expect(reduced.Spec.Template.Spec.InitContainers).To(BeEmpty())
 
 	pod := podOf(daemonSet, "a")
-	setWork(pod, isOver(0, strings.Repeat("x", 2000)))
+	setWork(pod, hasFinished(0, strings.Repeat("x", 2000)))
 	pod.Annotations = map[string]string{"big": "annotation"}
 	small := reducedTo[*corev1.Pod](g, pod)
 	summary := summarize([]corev1.Pod{*small}, map[types.UID]podOwner{controllerOf(pod): {round: 3}}, func(plan.Place) bool { return false })
@@ -132,7 +132,7 @@ func TestReduceKeepsWhatMatters(t *testing.T) {
 	g.Expect(len(text)).To(BeNumerically("<", 1500), "without the output of succeeded workers")
 	g.Expect(pod.Status.InitContainerStatuses[1].State.Terminated.Message).To(ContainSubstring("xxx"), "the object itself is not changed")
 
-	setWork(pod, isOver(1, "the end"))
+	setWork(pod, hasFinished(1, "the end"))
 	g.Expect(reducedTo[*corev1.Pod](g, pod).Status.InitContainerStatuses[1].State.Terminated.Message).To(ContainSubstring("the end"))
 
 	pod = podOf(daemonSet, "")
@@ -159,8 +159,8 @@ func reducedTo[T client.Object](g *WithT, object T) T {
 	return out.(T)
 }
 
-// The kubelet updates its node at regular intervals. Such an update is irrelevant.
-func TestSameNode(t *testing.T) {
+// The kubelet updates the status of its node at regular intervals, which is irrelevant to Goops.
+func TestOnlyLabelsAndTaintsOfANodeMatter(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}

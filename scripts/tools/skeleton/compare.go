@@ -11,12 +11,12 @@ var commonFiles = []string{"apply.go", "report.go", "conditions.go", "errors.go"
 
 // commonInMain is what is the same of cmd/main.go.
 var commonInMain = []string{
-	"managerOptions", "managerOptions.bindFlags", "managerOptions.validate", "start", "announcement", "announcement.Start", "announcement.NeedLeaderElection",
+	"managerOptions", "managerOptions.bindFlags", "managerOptions.validate", "start", "startSignal", "startSignal.Start", "startSignal.NeedLeaderElection",
 }
 
 // commonElsewhere is what is the same in files that differ otherwise.
 var commonElsewhere = []string{
-	"queue", "newRateLimiter", "moreThanMessages", "stalePatience", "retries.outlast", "retries.forget", "requeue", "holdingClient",
+	"queue", "newRateLimiter", "moreThanMessages", "stalePatience", "retries.reportable", "retries.forget", "requeue", "gatedClient",
 }
 
 // comparison collects what differs.

@@ -107,7 +107,7 @@ var owned = faults.Invariant{Name: "what the spec decides is there", Check: func
 	})
 }}
 
-// reported is that in steady state the status speaks of the present spec, and says Ready unless something is in the way.
+// reported is that in steady state the status is about the current generation, and says Ready unless something is in the way.
 var reported = faults.Invariant{Name: "the status says what is", Check: func(_ context.Context, s *faults.State) error {
 	if !s.Steady {
 		return nil

@@ -111,7 +111,7 @@ func hasEndedFlux(flux *v1alpha1.Flux) bool {
 		apimeta.IsStatusConditionTrue(flux.Status.Conditions, v1alpha1.ConditionFailed)
 }
 
-// reported is that in steady state the status speaks of the present spec, reports no failure that has passed, and says that a
+// reported is that in steady state the status is about the current generation, reports no failure that has passed, and says that a
 // command has succeeded only if rank 0 has.
 var reported = faults.Invariant{Name: "the status says what is", Check: func(_ context.Context, s *faults.State) error {
 	if !s.Steady {

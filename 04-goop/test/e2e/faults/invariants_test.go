@@ -168,7 +168,7 @@ var ends = faults.Invariant{Name: "a suspended Goop has no unfinished worker", C
 	return err
 }}
 
-// reported is that in steady state the status speaks of the present spec and counts what is there.
+// reported is that in steady state the status is about the current generation and counts what is there.
 var reported = faults.Invariant{Name: "the status says what is", Check: func(_ context.Context, s *faults.State) error {
 	if !s.Steady {
 		return nil
