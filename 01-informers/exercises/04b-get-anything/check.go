@@ -39,6 +39,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		g.expect("ConfigMap", "a", "ConfigMap")
 		g.expect("configmap", "a", "ConfigMap")
 		g.expect("cm", "a", "ConfigMap")
+		g.expect("CM", "a", "ConfigMap")
 	})
 	t.Behaviour("an object is found by a plural that is no guess, and with its group", func(b *check.B) {
 		g := newGetter(b, work.Entry)
@@ -51,10 +52,8 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("a kind that is not there is an error that names it", func(b *check.B) {
 		g := newGetter(b, work.Entry)
-		b.Event("get unicorns a")
-		if _, err := g.get(b.Context(), "unicorns", g.namespace, "a"); err == nil || !strings.Contains(err.Error(), "unicorns") {
-			b.Fatalf("the error is: %v", err)
-		}
+		g.expectNone("unicorns")
+		g.expectNone("configmaps.apps")
 	})
 	t.Behaviour("where the kinds are known, a get is one request", func(b *check.B) {
 		g := newGetter(b, work.Entry)
@@ -78,8 +77,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 		}
 	})
 	t.Behaviour("a kind whose CRD was installed later is found", func(b *check.B) {
+		// Both know the kinds of before, and one of them has looked for this kind.
 		g := newGetter(b, work.Entry)
 		g.expect("configmaps", "a", "ConfigMap")
+		early := newGetter(b, work.Entry)
+		early.namespace = g.namespace
+		early.expectNone("ledger")
 		b.Event("the check installs the CRD ledgeries.exercises.example.com")
 		kube.InstallCRD(b, ledgers)
 		err := kube.Client(b).CoreV1().RESTClient().Post().
@@ -89,6 +92,8 @@ func Check(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("creating a Ledger: %v", err)
 		}
 		g.expect("ledgeries", "a", "Ledger")
+		g.expect("ldg", "a", "Ledger")
+		early.expect("ledger", "a", "Ledger")
 	})
 }
 
@@ -115,6 +120,15 @@ func newGetter(b *check.B, entry Entry) *getter {
 		b.Fatalf("NewGetter returned an error: %v", err)
 	}
 	return g
+}
+
+// expectNone gets an object of a kind that the API server does not have.
+func (g *getter) expectNone(what string) {
+	g.b.Event("get %s a", what)
+	kind, _, _ := strings.Cut(what, ".")
+	if _, err := g.get(g.b.Context(), what, g.namespace, "a"); err == nil || !strings.Contains(err.Error(), kind) {
+		g.b.Fatalf("get %s: the API server has no such kind, and the error is: %v", what, err)
+	}
 }
 
 func (g *getter) expect(what, name, kind string) {
