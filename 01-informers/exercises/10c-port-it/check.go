@@ -11,6 +11,7 @@ import (
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader writes.
@@ -42,7 +43,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("it creates a Deployment again that was deleted", func(b *check.B) {
 		c := start(b, work.Entry)
 		c.createFoo(fooName, "one")
-		c.delete(c.expectOwn(fooName, "one"))
+		own := c.expectOwn(fooName, "one")
+		c.expectReady(fooName, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+		c.expectCaughtUp()
+		// More often than events lead to another try.
+		c.wire.Fail(8, func(r kube.Request) bool { return r.Resource == "deployments" && kube.Writes(r) })
+		c.delete(own)
 		c.expectOwn(fooName, "one")
 	})
 	t.Behaviour("it changes the Deployment when spec.replicas changes", func(b *check.B) {
@@ -55,6 +61,8 @@ func Check(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("it leaves a Deployment of the name unchanged that is not the Foo's", func(b *check.B) {
 		c := start(b, work.Entry)
 		other := c.createOther("one")
+		c.expectCaughtUp()
+		c.wire.Fail(1, func(r kube.Request) bool { return r.Name == fooName && r.Resource == "foos/status" && kube.Writes(r) })
 		c.createFoo(fooName, "one")
 		c.expectConflict(other)
 	})
@@ -84,6 +92,16 @@ func renamed(t *check.T, entry Entry) {
 		c.expectOwn(fooName, "two")
 		c.expectGone(old)
 		c.expectUnchanged(another)
+	})
+	t.Behaviour("it tries again to delete the Deployment of the earlier name when that has failed", func(b *check.B) {
+		c := start(b, entry)
+		c.createFoo(fooName, "one")
+		old := c.expectOwn(fooName, "one")
+		// More often than events lead to another try.
+		c.wire.Fail(8, kube.Deletes)
+		c.set("deploymentName", `"two"`)
+		c.expectOwn(fooName, "two")
+		c.expectGone(old)
 	})
 	t.Behaviour("it keeps the Deployment of the earlier name while the new name is taken", func(b *check.B) {
 		c := start(b, entry)
