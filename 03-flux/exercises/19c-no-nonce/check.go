@@ -4,6 +4,7 @@ package nononce
 import (
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -72,6 +73,21 @@ func Check(t *check.T, work check.Work[Entry]) {
 			l.wire.Fail(1, kind)
 			l.settle()
 			l.expect(sent)
+		}
+	})
+	t.Behaviour("if a write fails, it returns an error, or has recorded an end", func(b *check.B) {
+		for number, writes := 1, 0; writes == number-1; number++ {
+			l := newLetter(b, work.Entry)
+			writes = 0
+			l.wire.Fail(1, func(request kube.Request) bool {
+				if kube.Writes(request) {
+					writes++
+				}
+				return writes == number
+			})
+			if err := l.call(); err == nil && !slices.Contains([]string{sent, unknown}, l.state()) {
+				b.Fatalf("a write has failed, Reconcile returned no error, so that nothing calls it again, and the state is %q", l.state())
+			}
 		}
 	})
 	t.Behaviour("an old object that it reads does no harm", func(b *check.B) {
