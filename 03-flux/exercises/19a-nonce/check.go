@@ -4,6 +4,7 @@ package nonce
 import (
 	"context"
 	"errors"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -20,6 +21,9 @@ var errTimeout = errors.New("the cloud provider does not respond: timeout")
 
 // Check reconciles ConfigMaps, with a provider of its own for each behaviour.
 func Check(t *check.T, work check.Work[Entry]) {
+	if os.Getenv(variable) != "" {
+		launchAndDie(work.Entry)
+	}
 	ok := t.Behaviour("a machine is launched, and its ID is in data.machine", func(b *check.B) {
 		s := newScene(b, work.Entry)
 		s.settle("web")
@@ -60,6 +64,12 @@ func checkCrashes(t *check.T, entry Entry) {
 			s.settle("web")
 			s.expect("web", 1)
 		}
+	})
+	t.Behaviour("after a crash nothing is left in memory, and it launches one machine", func(b *check.B) {
+		s := newScene(b, entry)
+		s.launchedByAnother()
+		s.settle("web")
+		s.expect("web", 1)
 	})
 	t.Behaviour("it launches one machine, at whichever write it crashes", func(b *check.B) {
 		for _, after := range []bool{false, true} {

@@ -25,12 +25,13 @@ const (
 
 // scene is a namespace with the ConfigMap web, the controller, and the provider.
 type scene struct {
-	b       *check.B
-	entry   Entry
-	wire    *kube.Wire
-	process *kube.Process
-	client  typedcorev1.ConfigMapInterface
-	reader  typedcorev1.ConfigMapInterface
+	b         *check.B
+	entry     Entry
+	wire      *kube.Wire
+	process   *kube.Process
+	namespace string
+	client    typedcorev1.ConfigMapInterface
+	reader    typedcorev1.ConfigMapInterface
 
 	mu sync.Mutex
 	// known are the machines by nonce, and launched is how many there are.
@@ -46,10 +47,9 @@ type scene struct {
 }
 
 func newScene(b *check.B, entry Entry) *scene {
-	namespace := kube.Namespace(b)
-	s := &scene{b: b, entry: entry, wire: kube.NewWire(b), process: kube.NewProcess(b), known: map[string]string{}}
-	s.client = kube.Client(b).CoreV1().ConfigMaps(namespace)
-	s.reader = s.wire.Client().CoreV1().ConfigMaps(namespace)
+	s := &scene{b: b, entry: entry, wire: kube.NewWire(b), process: kube.NewProcess(b), namespace: kube.Namespace(b), known: map[string]string{}}
+	s.client = kube.Client(b).CoreV1().ConfigMaps(s.namespace)
+	s.reader = s.wire.Client().CoreV1().ConfigMaps(s.namespace)
 	s.wire.Before(s.intercept)
 	s.create("web")
 	return s
