@@ -31,6 +31,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.rejects("dev", "dev-of-production", s.file("dev-of-production", "dev-of-production"))
 		s.rejects("dev", "production-dev", s.file("production-dev", "production-dev"))
 		s.rejects("dev-2", "dev", s.file("dev", "dev"))
+		s.rejects("dev", "DEV", s.file("DEV", "DEV"))
 	})
 	t.Behaviour("if nothing is allowed, no context is", func(b *check.B) {
 		s := newScene(b, work.Entry)
