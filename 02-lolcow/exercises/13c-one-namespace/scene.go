@@ -33,8 +33,8 @@ type scene struct {
 	wire   *kube.Wire
 }
 
-// newScene deletes the Lolcows of before, and starts the operator with the reader's options.
-func newScene(b *check.B, entry Entry) *scene {
+// newScene deletes the Lolcows of before, and starts the operator with the reader's options for a namespace.
+func newScene(b *check.B, entry Entry, serves string) *scene {
 	s := &scene{b: b, client: newClient(b), wire: kube.NewWire(b)}
 	for _, namespace := range []string{meadow, elsewhere} {
 		s.must("deleting Lolcows", s.client.DeleteAllOf(b.Context(), &v1alpha1.Lolcow{}, client.InNamespace(namespace)))
@@ -45,7 +45,7 @@ func newScene(b *check.B, entry Entry) *scene {
 	ctrl.SetLogger(logr.Discard())
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
 		Scheme:  lab.Scheme(),
-		Cache:   entry(meadow),
+		Cache:   entry(serves),
 		Metrics: server.Options{BindAddress: "0"},
 		Logger:  logr.Discard(),
 		Controller: config.Controller{
@@ -93,15 +93,15 @@ func (r *herd) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	return reconcile.Result{}, err
 }
 
-// reads waits until the cache has asked for both kinds, and asserts that it asked for meadow.
-func (s *scene) reads() {
+// reads waits until the cache has asked for both kinds, and asserts that it asked for one namespace.
+func (s *scene) reads(namespace string) {
 	var everywhere []string
 	s.b.Eventually(patience, func() string {
 		asked := map[string]bool{}
 		everywhere = nil
 		for _, request := range s.wire.Requests("list", "watch") {
 			asked[request.Resource] = true
-			if request.Namespace != meadow && !slices.Contains(everywhere, request.Resource) {
+			if request.Namespace != namespace && !slices.Contains(everywhere, request.Resource) {
 				everywhere = append(everywhere, request.Resource)
 			}
 		}
@@ -112,7 +112,7 @@ func (s *scene) reads() {
 	})
 	if len(everywhere) > 0 {
 		slices.Sort(everywhere)
-		s.b.Fatalf("it lists or watches in all namespaces: %s", strings.Join(everywhere, ", "))
+		s.b.Fatalf("for the namespace %s, it lists or watches elsewhere: %s", namespace, strings.Join(everywhere, ", "))
 	}
 }
 
