@@ -49,6 +49,13 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s.ready(metav1.ConditionFalse)
 		s.available(1)
 		s.ready(metav1.ConditionTrue)
+		s.change("Baa")
+		s.greets("Baa")
+		s.ready(metav1.ConditionFalse)
+		s.comesToRest()
+		// The number is the same, and is about the new greeting now.
+		s.available(1)
+		s.ready(metav1.ConditionTrue)
 	})
 	t.Behaviour("a reconciliation in steady state sends no request", func(b *check.B) {
 		s := newScene(b, work.Entry)
@@ -60,12 +67,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 		s := newScene(b, work.Entry)
 		s.start()
 		s.becomesReady()
-		// One that never settles is for another behaviour to find.
-		for range rounds {
-			if s.reconciles() == "" {
-				break
-			}
-		}
+		s.comesToRest()
 		s.Stop()
 		s.start()
 		s.Idle(1)
@@ -104,6 +106,15 @@ func (s *scene) becomesReady() {
 	s.ready(metav1.ConditionFalse)
 	s.available(1)
 	s.ready(metav1.ConditionTrue)
+}
+
+// comesToRest triggers reconciliations until one sends no write. One that never settles is for another behaviour to find.
+func (s *scene) comesToRest() {
+	for range rounds {
+		if s.reconciles() == "" {
+			break
+		}
+	}
 }
 
 // settles triggers reconciliations until one sends no write, and asserts that this one reads from the cache.
