@@ -55,7 +55,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 	t.Behaviour("what the other controller has written stays", func(b *check.B) {
 		c := newChain(b, work.Entry, 2)
-		c.mayUnready = false
+		c.mayUnready, c.oneWrite = false, true
 		c.converge()
 		c.set("text", "Baa")
 		c.converge()
