@@ -52,6 +52,7 @@ func newScene(b *check.B, entry Entry) *scene {
 	config.Impersonate = rest.ImpersonationConfig{UserName: s.allowUser(), Groups: []string{"system:authenticated"}}
 	s.reader, err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: s.client.RESTMapper()})
 	s.must("making a client", err)
+	s.other()
 	s.create()
 	return s
 }
@@ -92,6 +93,16 @@ func (s *scene) create() {
 	}
 }
 
+// other creates a Goop with another name, which has ended. In a list it comes before the Goop.
+func (s *scene) other() {
+	goop := &v1alpha1.Goop{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, GenerateName: "calf-"}, Spec: v1alpha1.GoopSpec{Cmd: []string{"true"}},
+	}
+	s.must("creating another Goop", s.client.Create(s.b.Context(), goop))
+	end(goop, v1alpha1.ConditionComplete)
+	s.must("writing the status of another Goop", s.client.Status().Update(s.b.Context(), goop))
+}
+
 // delete deletes the Goop, as another user.
 func (s *scene) delete() {
 	s.b.Event("a user deletes the Goop")
@@ -106,7 +117,8 @@ func (s *scene) get() *v1alpha1.Goop {
 
 // working is a change of the status that is not the end.
 func (s *scene) working() {
-	s.b.Event("the operator reports that a worker runs")
+	s.b.Event("another Goop ends, and the operator reports that a worker of this one runs")
+	s.other()
 	goop := s.get()
 	goop.Status.Desired++
 	s.must("writing the status", s.client.Status().Update(s.b.Context(), goop))
@@ -121,10 +133,14 @@ func (s *scene) ends(code *int32) {
 	s.b.Event("the operator reports the end: %s", condition)
 	goop := s.get()
 	goop.Status.ExitCode = code
+	end(goop, condition)
+	s.must("writing the status", s.client.Status().Update(s.b.Context(), goop))
+}
+
+func end(goop *v1alpha1.Goop, condition string) {
 	apimeta.SetStatusCondition(&goop.Status.Conditions, metav1.Condition{
 		Type: condition, Status: metav1.ConditionTrue, Reason: "Ended",
 	})
-	s.must("writing the status", s.client.Status().Update(s.b.Context(), goop))
 }
 
 // call calls Wait.
