@@ -184,8 +184,12 @@ func (s *scene) end(pod corev1.Pod, phase corev1.PodPhase) {
 // everywhere waits until an agent runs on each of the nodes.
 func (s *scene) everywhere(text string, nodes ...string) {
 	s.b.Eventually(cluster.Patience, func() string {
+		agents := s.running("example.com/agent")
+		if len(agents) == 0 {
+			return "no agent runs on any node"
+		}
 		for _, node := range nodes {
-			if !slices.ContainsFunc(s.running("example.com/agent"), func(pod corev1.Pod) bool { return pod.Spec.NodeName == node }) {
+			if !slices.ContainsFunc(agents, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node }) {
 				return text
 			}
 		}

@@ -30,8 +30,11 @@ func Node(b *check.B, client kubernetes.Interface, namespace, name string, taint
 	taints = append(taints, corev1.Taint{Key: own, Value: namespace, Effect: corev1.TaintEffectNoSchedule})
 	nodes := client.CoreV1().Nodes()
 	_, err := nodes.Create(b.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: full, Labels: map[string]string{own: namespace, corev1.LabelHostname: full}},
-		Spec:       corev1.NodeSpec{Taints: taints},
+		// The last three are those that a kubelet sets.
+		ObjectMeta: metav1.ObjectMeta{Name: full, Labels: map[string]string{
+			own: namespace, corev1.LabelHostname: full, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+		}},
+		Spec: corev1.NodeSpec{Taints: taints},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		b.Fatalf("creating a node: %v", err)
@@ -55,7 +58,10 @@ func Adopt(namespace string, meta *metav1.ObjectMeta, spec *corev1.PodSpec) {
 	metav1.SetMetaDataAnnotation(meta, manual, "true")
 	// Without a kubelet no Pod that is deleted would end.
 	spec.TerminationGracePeriodSeconds = ptr.To[int64](0)
-	spec.NodeSelector = map[string]string{own: namespace}
+	if spec.NodeSelector == nil {
+		spec.NodeSelector = map[string]string{}
+	}
+	spec.NodeSelector[own] = namespace
 	spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: own, Operator: corev1.TolerationOpExists})
 }
 
