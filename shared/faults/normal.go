@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -110,16 +111,7 @@ func (tr *trial) normalValue(value any, generation int64) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, one := range value {
-			switch seen, isNumber := one.(int64); {
-			case key == "observedGeneration" && isNumber && seen == generation:
-				value[key] = "current"
-			case key == "observedGeneration" && isNumber:
-				value[key] = "older"
-			case key == "uid":
-				value[key] = tr.uid(fmt.Sprint(one))
-			default:
-				value[key] = tr.normalValue(one, generation)
-			}
+			value[key] = tr.normalField(key, one, generation)
 		}
 		return value
 	case []any:
@@ -138,6 +130,25 @@ func (tr *trial) normalValue(value any, generation int64) any {
 		return value
 	}
 	return value
+}
+
+func (tr *trial) normalField(key string, value any, generation int64) any {
+	switch key {
+	case "observedGeneration":
+		if seen, isNumber := value.(int64); isNumber && seen == generation {
+			return "current"
+		} else if isNumber {
+			return "older"
+		}
+	case "uid":
+		return tr.uid(fmt.Sprint(value))
+	case "clusterIP", "clusterIPs":
+		// The API server chooses it at random. Two runs get the same by chance, and then it would not be masked.
+		if !strings.Contains(fmt.Sprint(value), corev1.ClusterIPNone) {
+			return "chosen"
+		}
+	}
+	return tr.normalValue(value, generation)
 }
 
 // uid is what a UID refers to.

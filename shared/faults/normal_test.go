@@ -1,0 +1,21 @@
+package faults
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestAddressesThatTheAPIServerChoosesAreEqual(t *testing.T) {
+	t.Parallel()
+	service := func(address string) any {
+		tr := &trial{state: &State{}}
+		tr.names = newNames(tr)
+		return tr.normalValue(map[string]any{"clusterIP": address, "clusterIPs": []any{address}}, 1)
+	}
+	if one, other := service("10.0.0.127"), service("10.0.0.247"); !reflect.DeepEqual(one, other) {
+		t.Errorf("%v and %v are not equal", one, other)
+	}
+	if one, headless := service("10.0.0.127"), service("None"); reflect.DeepEqual(one, headless) {
+		t.Errorf("a Service without an address is equal to one that has one")
+	}
+}
