@@ -46,7 +46,7 @@ type comparison struct {
 }
 
 func (s steps) levelTriggered(ctx context.Context) error {
-	s.Printf("\n10. %d changes of %d objects, with lost events, duplicates, and a random order\n", changes, objects)
+	s.Printf("\n8. %d changes of %d objects, with lost events, duplicates, and a random order\n", changes, objects)
 	result, err := compare(ctx, 1)
 	if err != nil {
 		return fmt.Errorf("reconciling: %w", err)

@@ -77,7 +77,7 @@ var errNotYet = errors.New("not yet")
 
 // loop reconciles three keys, which fail a different number of times.
 func (s steps) loop(ctx context.Context) error {
-	s.Printf("\n9. The loop: 4 workers, at most 5 retries\n")
+	s.Printf("\n7. The loop: 4 workers, at most 5 retries\n")
 	failures := []struct {
 		key   cache.ObjectName
 		times int

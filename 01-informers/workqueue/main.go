@@ -34,7 +34,7 @@ var program = lesson.Lesson{
 	Offline: true,
 	Run: func(ctx context.Context, env *lesson.Env) error {
 		s := steps{env}
-		return lesson.Steps(ctx, s.guarantees, s.backOff, s.forgetAndDone, s.mistakes, s.addAfter, s.shutdown, s.metrics,
+		return lesson.Steps(ctx, s.guarantees, s.backOff, s.forgetAndDone, s.mistakes, s.metrics,
 			s.loop, s.levelTriggered)
 	},
 }

@@ -131,7 +131,7 @@ func (m *meter) NewLongestRunningProcessorSecondsMetric(string) workqueue.Settab
 func (m *meter) NewRetriesMetric(string) workqueue.CounterMetric { return m.add(retries) }
 
 func (s steps) metrics(context.Context) error {
-	s.Printf("\n8. Metrics: two keys added, one again while it waited; one failed and was added after a delay, one is being processed\n")
+	s.Printf("\n6. Metrics: two keys added, one again while it waited; one failed and was added after a delay, one is being processed\n")
 	named, unnamed := newMeter(), newMeter()
 	useQueue("foo", named)
 	useQueue("", unnamed)
