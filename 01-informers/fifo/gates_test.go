@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,35 +37,6 @@ func TestABatchHasAtMost1000Deltas(t *testing.T) {
 	g.Expect(sizes(g, queue)).To(Equal([]int{1000, 1000, 1}))
 }
 
-// The queue reports for a whole batch whether it is in the first list.
-func TestABatchEndsWithTheFirstList(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	queue := newRealFIFO(known{})
-	g.Expect(replace(9, object("a", 1), object("b", 2))(queue)).To(Succeed())
-	fill(g, queue, 3)
-	g.Expect(sizes(g, queue)).To(Equal([]int{2, 3}))
-}
-
-// The two functions of PopBatch must do the same: the number of deltas decides which one is called.
-func TestABatchOfOneIsProcessedAsASingleDelta(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	queue := newAtomicFIFO()
-	var called []string
-	pop := func() {
-		g.Expect(queue.PopBatch(
-			func([]cache.Delta, bool) error { called = append(called, "batch"); return nil },
-			func(any, bool) error { called = append(called, "single"); return nil },
-		)).To(Succeed())
-	}
-	fill(g, queue, 1)
-	pop()
-	fill(g, queue, 2)
-	pop()
-	g.Expect(called).To(Equal([]string{"single", "batch"}))
-}
-
 func TestTheReflectorWaitsForTheHandlers(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -76,53 +46,6 @@ func TestTheReflectorWaitsForTheHandlers(t *testing.T) {
 	queue := newAtomicFIFO()
 	fill(g, queue, 2000)
 	g.Expect(canAddWhileProcessing(queue, 50*time.Millisecond)).To(BeFalse())
-}
-
-func TestOptionsThatContradictEachOtherPanic(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		options cache.RealFIFOOptions
-		message string
-	}{
-		"atomic with a store":       {cache.RealFIFOOptions{AtomicEvents: true, KnownObjects: known{}}, "knownObjects must not be provided"},
-		"event by event without":    {cache.RealFIFOOptions{}, "knownObjects must be provided"},
-		"unlocked, event by event":  {cache.RealFIFOOptions{KnownObjects: known{}, UnlockWhileProcessing: true}, "UnlockWhileProcessing must be false"},
-		"bookmarks, event by event": {cache.RealFIFOOptions{KnownObjects: known{}, EmitDeltaTypeBookmark: true}, "EmitDeltaTypeBookmark must be false"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-			g.Expect(func() { cache.NewRealFIFOWithOptions(test.options) }).To(PanicWith(ContainSubstring(test.message)))
-		})
-	}
-}
-
-// specs collects the declarations of client-go's feature gates.
-type specs map[features.Feature]features.VersionedSpecs
-
-// AddVersioned implements features.VersionedRegistry.
-func (s specs) AddVersioned(in map[features.Feature]features.VersionedSpecs) error {
-	maps.Copy(s, in)
-	return nil
-}
-
-func TestDefaultsOfTheFeatureGates(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	declared := specs{}
-	g.Expect(features.AddVersionedFeaturesToExistingFeatureGates(declared)).To(Succeed())
-	newest := func(feature features.Feature) features.FeatureSpec {
-		versions := declared[feature]
-		return versions[len(versions)-1]
-	}
-	g.Expect(newest(features.InOrderInformers).LockToDefault).To(BeTrue(), "no informer has a DeltaFIFO any more")
-	for _, gate := range gates {
-		g.Expect(newest(gate.feature).Default).To(BeTrue(), string(gate.feature))
-	}
-	for _, feature := range []features.Feature{features.AtomicFIFO, features.UnlockWhileProcessingFIFO, features.InOrderInformersBatchProcess} {
-		g.Expect(newest(feature).PreRelease).To(BeEquivalentTo("BETA"), string(feature))
-	}
 }
 
 // The feature gates change the queue, not the notifications. Without atomic events the store has no resourceVersion.

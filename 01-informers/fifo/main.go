@@ -32,7 +32,7 @@ var program = lesson.Lesson{
 	Offline: true,
 	Run: func(ctx context.Context, env *lesson.Env) error {
 		s := steps{env}
-		return lesson.Steps(ctx, s.compare, s.batches, s.hasSynced, s.locking, s.relist, s.gates)
+		return lesson.Steps(ctx, s.compare, s.batches, s.locking, s.relist, s.gates)
 	},
 }
 
@@ -96,26 +96,9 @@ func (s steps) batches(context.Context) error {
 	return nil
 }
 
-func (s steps) hasSynced(context.Context) error {
-	s.Printf("\n4. HasSynced is true once the whole first list was popped.\n")
-	for _, kind := range kinds {
-		queue, pops := kind.make(nil), 0
-		if err := replace(4, object("a", 1), object("b", 2), object("c", 3))(queue); err != nil {
-			return err
-		}
-		for ; !queue.HasSynced(); pops++ {
-			if _, err := queue.Pop(func(any, bool) error { return nil }); err != nil {
-				return fmt.Errorf("popping from %s: %w", kind.name, err)
-			}
-		}
-		s.Printf("   %-24s  a first list of 3 objects, synced after this number of calls of Pop: %d\n", kind.name, pops)
-	}
-	return nil
-}
-
 // locking shows whether the reflector waits for a slow handler.
 func (s steps) locking(context.Context) error {
-	s.Printf("\n5. Can the reflector add to the queue while a delta is being processed?\n")
+	s.Printf("\n4. Can the reflector add to the queue while a delta is being processed?\n")
 	for _, unlock := range []bool{false, true} {
 		queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true, UnlockWhileProcessing: unlock})
 		added, err := canAddWhileProcessing(queue, 100*time.Millisecond)
@@ -128,7 +111,7 @@ func (s steps) locking(context.Context) error {
 }
 
 func (s steps) relist(ctx context.Context) error {
-	s.Printf("\n6. A relist in an informer: the notifications of its handler. The server is simulated.\n")
+	s.Printf("\n5. A relist in an informer: the notifications of its handler. The server is simulated.\n")
 	lines, err := relist(ctx)
 	if err != nil {
 		return fmt.Errorf("running the informer: %w", err)
@@ -140,7 +123,7 @@ func (s steps) relist(ctx context.Context) error {
 }
 
 func (s steps) gates(context.Context) error {
-	s.Printf("\n7. The feature gates of this process. KUBE_FEATURE_AtomicFIFO=false go run ./fifo disables one.\n")
+	s.Printf("\n6. The feature gates of this process. KUBE_FEATURE_AtomicFIFO=false go run ./fifo disables one.\n")
 	for _, gate := range gates {
 		s.Printf("   %-28s %-5t  %s\n", gate.feature, features.FeatureGates().Enabled(gate.feature), gate.effect)
 	}
