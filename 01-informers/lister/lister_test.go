@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -21,20 +20,14 @@ func TestProgram(t *testing.T) {
 	testserver.ExpectOutput(t, program)
 }
 
-// testEnv returns an Env with these Pods in a namespace of its own.
-func testEnv(t *testing.T, pods ...string) *lesson.Env {
-	t.Helper()
-	env := testserver.LessonEnv(t)
-	NewWithT(t).Expect(env.CreatePods(t.Context(), pods...)).To(Succeed())
-	return env
-}
-
 // The study journal describes the generated lister as the one that lists from the API server. There are two
 // listers, and only one of them sends requests.
 func TestSeedQuestion_WhichListerTalksToTheServer(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	namespace := testEnv(t, "web-0", "web-1", "web-2").Namespace
+	env := testserver.LessonEnv(t)
+	g.Expect(env.CreatePods(t.Context(), "web-0", "web-1", "web-2")).To(Succeed())
+	namespace := env.Namespace
 	requests, client, err := counted(testserver.Config(t))
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -62,16 +55,4 @@ func TestSeedQuestion_WhichListerTalksToTheServer(t *testing.T) {
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	}
 	g.Expect(requests.String()).To(Equal("0"), "the lister sends none, not for an object that it does not have, either")
-}
-
-// A deleted object stays in the cache until the informer receives the event.
-func TestTheListerOfAStoppedInformerReturnsADeletedObject(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	env := testEnv(t, "web-0")
-	informer := newInformer(env.Client, env.Namespace)
-	g.Expect(informer.start(t.Context())).To(Succeed())
-	informer.stop()
-	g.Expect(env.DeletePods(t.Context(), "web-0")).To(Succeed())
-	g.Expect(informer.lister.Pods(env.Namespace).Get("web-0")).To(HaveField("Name", "web-0"))
 }

@@ -54,7 +54,7 @@ func run(ctx context.Context, env *lesson.Env) error {
 		return err
 	}
 	s := &session{env, requests, client}
-	return lesson.Steps(ctx, s.listFromServer, s.listFromStore, s.readStaleStore, s.selectPods, s.shareObjects)
+	return lesson.Steps(ctx, s.listFromServer, s.listFromStore, s.readStaleStore, s.selectPods)
 }
 
 func (s *session) listFromServer(ctx context.Context) error {
@@ -143,16 +143,5 @@ func (s *session) selectPods(context.Context) error {
 		s.Printf("   %s\n", cost)
 	}
 	s.Printf("   A lister uses one index only, that of namespaces. For other indexes, call ByIndex of the indexer.\n")
-	return nil
-}
-
-func (s *session) shareObjects(context.Context) error {
-	s.Printf("\n5. A lister returns the objects of the store themselves\n")
-	same, changed, err := readTwice()
-	if err != nil {
-		return err
-	}
-	s.Printf("   two readers get the same pointer:                %t\n", same)
-	s.Printf("   a label changed in a DeepCopy changes the store: %t\n", changed)
 	return nil
 }

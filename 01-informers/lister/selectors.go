@@ -114,22 +114,3 @@ func selectorCosts() ([]cost, error) {
 	}
 	return costs, nil
 }
-
-// readTwice reports whether two readers get the same object, and whether a change in a copy changes it.
-func readTwice() (same, changed bool, err error) {
-	indexer, err := newFleet(byLabel)
-	if err != nil {
-		return false, false, err
-	}
-	lister := listerscorev1.NewPodLister(indexer).Pods("ns-0")
-	first, err := lister.Get("pod-0")
-	if err != nil {
-		return false, false, fmt.Errorf("getting the Pod: %w", err)
-	}
-	second, err := lister.Get("pod-0")
-	if err != nil {
-		return false, false, fmt.Errorf("getting the Pod again: %w", err)
-	}
-	first.DeepCopy().Labels["app"] = "changed"
-	return first == second, second.Labels["app"] == "changed", nil
-}

@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/labels"
-	listerscorev1 "k8s.io/client-go/listers/core/v1"
 )
 
 // The study journal measures the time of List with a selector, with and without an index of the label. The two
@@ -36,38 +34,4 @@ func TestWithoutTheNamespaceIndexANamespaceListerScans(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cost.scans).To(Equal(1))
 	g.Expect(cost.found).To(Equal(100), "the result is correct")
-}
-
-func TestListOfEverythingAndOfNothing(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		selector     labels.Selector
-		found, scans int
-	}{
-		"everything": {labels.Everything(), fleetSize, 1},
-		"nothing":    {labels.Nothing(), 0, 0},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-			indexer, err := newFleet(byNamespace)
-			g.Expect(err).NotTo(HaveOccurred())
-			pods, err := listerscorev1.NewPodLister(indexer).List(test.selector)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(pods).To(HaveLen(test.found))
-			g.Expect(indexer.scans).To(Equal(test.scans))
-		})
-	}
-}
-
-// Get is one lookup in a map, independent of the number of objects.
-func TestGetReadsOneKey(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	indexer, err := newFleet(byNamespace)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(listerscorev1.NewPodLister(indexer).Pods("ns-7").Get("pod-7")).To(HaveField("Name", "pod-7"))
-	g.Expect(indexer.keys).To(Equal(1))
-	g.Expect([]int{indexer.scans, indexer.namespaceIndex, indexer.otherIndexes}).To(HaveEach(0))
 }
