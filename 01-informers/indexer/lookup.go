@@ -66,34 +66,3 @@ func measure(indexer cache.Indexer, node string) (without, with time.Duration, e
 	}
 	return without, time.Since(start) / lookUps, nil
 }
-
-// countCalls counts how often each method of an indexer calls an index function.
-func countCalls() (map[string]int, error) {
-	calls := 0
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(cache.TypedIndexers[*corev1.Pod]{
-		byNode: func(pod *corev1.Pod) ([]string, error) {
-			calls++
-			return nodeOf(pod)
-		},
-	}))
-	before, after := pod("shop", "web-0", onNode("node-1")), pod("shop", "web-0", onNode("node-2"))
-	counts := map[string]int{}
-	for _, step := range []struct {
-		verb string
-		call func() error
-	}{
-		{"Add", func() error { return indexer.Add(before) }},
-		{"Update", func() error { return indexer.Update(after) }},
-		{"Get", func() error { _, _, err := indexer.Get(after); return err }},
-		{"ByIndex", func() error { _, err := indexer.ByIndex(byNode, "node-2"); return err }},
-		{"Index", func() error { _, err := indexer.Index(byNode, after); return err }},
-		{"Delete", func() error { return indexer.Delete(after) }},
-	} {
-		calls = 0
-		if err := step.call(); err != nil {
-			return nil, fmt.Errorf("counting the calls of %s: %w", step.verb, err)
-		}
-		counts[step.verb] = calls
-	}
-	return counts, nil
-}

@@ -31,7 +31,7 @@ var program = lesson.Lesson{
 	Offline: true,
 	Run: func(_ context.Context, env *lesson.Env) error {
 		for _, step := range []func(*lesson.Env) error{
-			showKeys, showStore, showIndexes, showLookups, showCosts, showIndexError, showMutation,
+			showKeys, showStore, showIndexes, showLookups, breakByError, breakByMutation,
 		} {
 			if err := step(env); err != nil {
 				return err
@@ -130,28 +130,6 @@ func showLookups(env *lesson.Env) error {
 	env.Printf("   measured here:     %v without, %v with: %.0f times faster\n",
 		slow.Round(time.Microsecond), fast.Round(time.Microsecond), float64(slow)/float64(fast))
 	return nil
-}
-
-func showCosts(env *lesson.Env) error {
-	env.Printf("\n5. What an index costs: calls of its function for each operation, under the lock of the store\n")
-	calls, err := countCalls()
-	if err != nil {
-		return err
-	}
-	for _, verb := range []string{"Add", "Update", "Delete", "Get", "ByIndex", "Index"} {
-		env.Printf("   %-8s %d\n", verb, calls[verb])
-	}
-	return nil
-}
-
-func showIndexError(env *lesson.Env) error {
-	env.Printf("\n6. An index function that returns an error\n")
-	return breakByError(func(line string) { env.Printf("   %s\n", line) })
-}
-
-func showMutation(env *lesson.Env) error {
-	env.Printf("\n7. A cached object that is modified: the store returns its own pointers\n")
-	return breakByMutation(func(line string) { env.Printf("   %s\n", line) })
 }
 
 func sorted(values []string) []string {

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // panics calls a function, and returns the message of its panic and whether there was one.
@@ -23,7 +25,8 @@ func panics(call func() error) (message string, panicked bool) {
 
 // breakByError adds an object for which the index function returns an error. Add has no way to return it, so
 // the store panics (thread_safe_store.go, updateSingleIndex). In an informer that ends the process.
-func breakByError(report func(string)) error {
+func breakByError(env *lesson.Env) error {
+	env.Printf("\n5. An index function that returns an error\n")
 	orphan, owned := pod("shop", "web-0"), pod("shop", "web-0", ownedBy("uid-web"))
 	broken := func() (cache.Indexer, string, bool) {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(
@@ -32,34 +35,35 @@ func breakByError(report func(string)) error {
 		return indexer, message, panicked
 	}
 	indexer, message, panicked := broken()
-	report(fmt.Sprintf("Add panics: %t: %s", panicked, message))
+	env.Printf("   Add panics: %t: %s\n", panicked, message)
 	_, found, err := indexer.GetByKey("shop/web-0")
 	if err != nil {
 		return fmt.Errorf("getting the object: %w", err)
 	}
-	report(fmt.Sprintf("the store has the object: %t", found))
+	env.Printf("   the store has the object: %t\n", found)
 
 	// Add wrote the map before it called the index function. Every later write to this key calls the function
 	// for the old object too, and panics again.
 	other, _, _ := broken()
 	_, panicked = panics(func() error { return other.Delete(owned) })
-	report(fmt.Sprintf("Delete panics: %t", panicked))
+	env.Printf("   Delete panics: %t\n", panicked)
 	other, _, _ = broken()
 	_, panicked = panics(func() error { return other.Replace([]any{owned}, "70") })
-	report(fmt.Sprintf("Replace, which discards the old objects, panics: %t", panicked))
+	env.Printf("   Replace, which discards the old objects, panics: %t\n", panicked)
 	_, panicked = panics(func() error { return indexer.Update(owned) })
-	report(fmt.Sprintf("Update with an object that has an owner panics: %t", panicked))
+	env.Printf("   Update with an object that has an owner panics: %t\n", panicked)
 	_, panicked = panics(func() error { return indexer.Update(owned) })
 	objects, err := indexer.ByIndex(byOwner, "uid-web")
 	if err != nil {
 		return fmt.Errorf("looking up by owner: %w", err)
 	}
-	report(fmt.Sprintf("the same Update again panics: %t. The index returns for its owner: %s", panicked, describe(objects)))
+	env.Printf("   the same Update again panics: %t. The index returns for its owner: %s\n", panicked, describe(objects))
 	return nil
 }
 
 // breakByMutation changes a label of an object that the store returned.
-func breakByMutation(report func(string)) error {
+func breakByMutation(env *lesson.Env) error {
+	env.Printf("\n6. A cached object that is modified: the store returns its own pointers\n")
 	indexer, err := newIndexer(pod("shop", "web-0", withApp("web")))
 	if err != nil {
 		return err
@@ -70,7 +74,7 @@ func breakByMutation(report func(string)) error {
 			if err != nil {
 				return fmt.Errorf("looking up app=%s: %w", app, err)
 			}
-			report(fmt.Sprintf("%-34s app=%-4s %s", when, app, describe(objects)))
+			env.Printf("   %-34s app=%-4s %s\n", when, app, describe(objects))
 			when = ""
 		}
 		return nil
