@@ -11,11 +11,9 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/lesson"
@@ -178,22 +176,6 @@ func TestWatchWithoutVersionDoesNotReportDeletions(t *testing.T) {
 	expectEvents(t, w, "ADDED a, ADDED c, ADDED d")
 }
 
-func TestPagesHaveTheVersionOfTheFirst(t *testing.T) {
-	t.Parallel()
-	o, g := withPods(t)
-	first, err := o.pods.List(t.Context(), metav1.ListOptions{Limit: 2})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(o.DeletePods(t.Context(), "c")).To(Succeed())
-	g.Expect(o.CreatePods(t.Context(), "d")).To(Succeed())
-	second, err := o.pods.List(t.Context(), metav1.ListOptions{Limit: 2, Continue: first.Continue})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(names(second.Items)).To(Equal("c"))
-	g.Expect(second.ResourceVersion).To(Equal(first.ResourceVersion))
-
-	w := o.watch(t, metav1.ListOptions{ResourceVersion: second.ResourceVersion})
-	expectEvents(t, w, "MODIFIED c (deletionTimestamp), DELETED c, ADDED d")
-}
-
 // The server has served Foos since the CRD of this test was created, and resourceVersion 1 is older.
 func TestVersionOlderThanTheWatchCacheIs410InTheStream(t *testing.T) {
 	t.Parallel()
@@ -211,24 +193,4 @@ func TestVersionOlderThanTheWatchCacheIs410InTheStream(t *testing.T) {
 	g.Expect(status.ErrStatus.Code).To(Equal(int32(http.StatusGone)))
 	g.Expect(err).To(MatchError(ContainSubstring("too old resource version: 1 (")))
 	g.Eventually(w.ResultChan()).Should(BeClosed(), "the ERROR is the last event")
-}
-
-func TestListWatchPrefersTheFunctionsWithContext(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	type key struct{}
-	var got any
-	pair := &cache.ListWatch{
-		ListFunc: func(metav1.ListOptions) (runtime.Object, error) { //nolint:staticcheck // SA1019: it is what the test is about
-			t.Error("the function without a context was called")
-			return nil, nil
-		},
-		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-			got = ctx.Value(key{})
-			return nil, nil
-		},
-	}
-	_, err := pair.ListWithContext(context.WithValue(t.Context(), key{}, "mine"), metav1.ListOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(got).To(Equal("mine"))
 }

@@ -150,17 +150,6 @@ func TestDefaultBackOffIsResetEveryTwoMinutes(t *testing.T) {
 	})
 }
 
-func TestBackOffIsAnOption(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		s := &script{last: connectionRefused}
-		s.run(t, 3*time.Second, &backoff)
-		const ms = time.Millisecond
-		g.Expect(s.waits()).To(Equal([]time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1000 * ms}))
-	})
-}
-
 // A watch has a timeout of some minutes. After it, the reflector resumes without a delay and without a list.
 func TestReflectorResumesAWatchThatEndsWithoutADelay(t *testing.T) {
 	t.Parallel()
@@ -217,19 +206,4 @@ func TestAnyOtherErrorLeadsToAList(t *testing.T) {
 	g.Expect(reflector.ListAndWatchWithContext(ctx)).To(Succeed(), "a watch that is closed at once")
 	g.Expect(reflector.ListAndWatchWithContext(ctx)).To(MatchError(unknown))
 	g.Expect(s.all()).To(Equal([]string{"stream", "stream from 5", "list", "watch from 5"}))
-}
-
-// If the streaming list fails with 410 too, the reflector requests the latest state.
-func TestStreamingListAfterA410IsWithoutVersion(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		tooOld := func() (watch.Interface, error) { return expired(), nil }
-		s := &script{
-			results: []func() (watch.Interface, error){streamingList(time.Minute), tooOld, tooOld},
-			last:    streamingList(time.Hour),
-		}
-		s.run(t, 10*time.Minute, nil)
-		g.Expect(s.all()).To(Equal([]string{"stream", "watch from 5", "stream from 5", "stream"}))
-	})
 }
