@@ -94,15 +94,3 @@ func TestATransformIsCalledTwiceForAnObjectOfTheStreamingList(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(whole.Data).To(HaveKeyWithValue("value", "2"))
 }
-
-func TestATransformCannotBeSetAfterTheStart(t *testing.T) {
-	t.Parallel()
-	_, informer, _ := onServer(t)
-	NewWithT(t).Expect(informer.SetTransform(strip)).To(MatchError(ContainSubstring("already started")))
-}
-
-func TestStripReturnsAnErrorForAnotherType(t *testing.T) {
-	t.Parallel()
-	_, err := strip(&metav1.PartialObjectMetadata{})
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("want a ConfigMap")))
-}

@@ -99,17 +99,6 @@ func TestWaitForDoesNotPoll(t *testing.T) {
 	})
 }
 
-func TestWaitForReturnsFalseWhenTheContextIsCancelled(t *testing.T) {
-	inBubble(t, 0, func(b *bubble) {
-		g := NewWithT(b)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
-		// The informer is not started.
-		g.Expect(cache.WaitFor(ctx, "", b.informer.HasSyncedChecker())).To(BeFalse())
-		g.Expect(ctx.Err()).To(MatchError(context.DeadlineExceeded))
-	})
-}
-
 // WaitForCacheSyncWithContext waits for the informers that were started. For an informer that is requested
 // later, StartWithContext has to be called again.
 func TestAnInformerRequestedAfterTheStartIsNotStarted(t *testing.T) {
@@ -126,52 +115,5 @@ func TestAnInformerRequestedAfterTheStartIsNotStarted(t *testing.T) {
 		b.start()
 		g.Expect(b.factory.WaitForCacheSyncWithContext(b.Context()).Synced).To(HaveLen(2))
 		g.Expect(secrets.HasSynced()).To(BeTrue())
-	})
-}
-
-// A handler that is added later gets all objects in the cache as additions of an initial list, and syncs on its
-// own.
-func TestALateHandlerIsNotifiedOfAllObjects(t *testing.T) {
-	inBubble(t, 0, func(b *bubble) {
-		g := NewWithT(b)
-		b.start()
-		g.Expect(cache.WaitFor(b.Context(), "", b.informer.HasSyncedChecker())).To(BeTrue())
-		late := &recorder{}
-		registration := b.handle(late)
-		g.Expect(cache.WaitFor(b.Context(), "", registration.HasSyncedChecker())).To(BeTrue())
-		g.Expect(late.all()).To(HaveLen(2))
-		for _, n := range late.all() {
-			g.Expect(n.kind).To(Equal("added"))
-			g.Expect(n.initial).To(BeTrue())
-		}
-
-		_, err := b.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(b.Context(), lesson.ConfigMap("c", "1"), metav1.CreateOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		synctest.Wait()
-		g.Expect(late.all()).To(HaveLen(3))
-		g.Expect(late.all()[2].initial).To(BeFalse())
-	})
-}
-
-// RemoveEventHandler returns at once. ShutDownEventHandler waits for the calls in the buffer.
-func TestShutDownEventHandlerWaitsForTheHandler(t *testing.T) {
-	inBubble(t, 0, func(b *bubble) {
-		g := NewWithT(b)
-		gate := make(chan struct{})
-		slow := &recorder{gate: gate}
-		registration := b.handle(slow)
-		b.start()
-		g.Expect(cache.WaitFor(b.Context(), "", b.informer.HasSyncedChecker())).To(BeTrue())
-		synctest.Wait()
-		g.Expect(b.informer.RemoveEventHandler(registration)).To(Succeed())
-		g.Expect(slow.running()).To(Equal(1))
-
-		done := make(chan error, 1)
-		go func() { done <- cache.ShutDownEventHandler(b.informer, registration) }()
-		synctest.Wait()
-		g.Expect(done).NotTo(Receive())
-		close(gate)
-		g.Expect(<-done).To(Succeed())
-		g.Expect(slow.running()).To(BeZero())
 	})
 }
