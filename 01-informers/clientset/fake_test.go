@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -9,13 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
@@ -172,66 +167,5 @@ func TestFakeClientsetBesideARealServer(t *testing.T) {
 			g.Expect(test.do(api{t, g, testserver.Client(t), testserver.Namespace(t)})).To(Equal(test.server), "a server")
 			g.Expect(test.do(api{t, g, fake.NewClientset(), "any"})).To(Equal(test.fake), "the fake")
 		})
-	}
-}
-
-// NewClientset replaces NewSimpleClientset, which does not keep managed fields.
-func TestSimpleClientsetReportsNoConflictOfFieldManagers(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "any"}}
-	client := fake.NewSimpleClientset(configMap)
-	for _, manager := range []string{"one", "two"} {
-		_, err := client.CoreV1().ConfigMaps("any").Apply(t.Context(),
-			corev1ac.ConfigMap("c", "any").WithData(map[string]string{"key": manager}),
-			metav1.ApplyOptions{FieldManager: manager})
-		g.Expect(err).NotTo(HaveOccurred())
-	}
-}
-
-// A fake clientset records the requests, and a test can make them fail.
-func TestFakeRecordsRequestsAndInjectsErrors(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	client := fake.NewClientset()
-	client.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("not today")
-	})
-	pods := client.CoreV1().Pods("any")
-	_, err := pods.Create(t.Context(), lesson.Pod("a"), metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = pods.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"web"}}}`), metav1.PatchOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(pods.Delete(t.Context(), "a", metav1.DeleteOptions{})).To(MatchError("not today"))
-
-	var requests []string
-	for _, action := range client.Actions() {
-		requests = append(requests, action.GetVerb()+" "+action.GetResource().Resource)
-	}
-	g.Expect(requests).To(Equal([]string{"create pods", "patch pods", "delete pods"}))
-}
-
-// A fake watch replays the existing objects, unless it starts at the resourceVersion of a list. It does not replay
-// deletions.
-func TestFakeWatchDoesNotReplayDeletions(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	a := api{t, g, fake.NewClientset(), "any"}
-	pods := a.client.CoreV1().Pods("any")
-	a.mustCreate("a", "b")
-	list, err := pods.List(t.Context(), metav1.ListOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(pods.Delete(t.Context(), "a", metav1.DeleteOptions{})).To(Succeed())
-	a.mustCreate("c")
-
-	w, err := pods.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(w.Stop)
-	a.mustCreate("d")
-	for _, want := range []string{"c", "d"} {
-		var event watch.Event
-		g.Eventually(w.ResultChan()).Should(Receive(&event))
-		g.Expect(event.Type).To(Equal(watch.Added))
-		g.Expect(event.Object.(*corev1.Pod).Name).To(Equal(want))
 	}
 }

@@ -10,10 +10,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,34 +20,21 @@ import (
 
 func main() { lesson.Main(program) }
 
-// count is the number of pods to create.
-var count = 20
+// count is the number of pods.
+const count = 20
 
 var program = lesson.Lesson{
 	Name: "clientset",
 	Shows: `Creates pods of the size of pods in production, lists them with a typed, a dynamic and a metadata client, and
 prints the size of each response and what each client can read. It takes about 5 seconds.`,
-	Flags: func(flags *flag.FlagSet) {
-		flags.Func("pods", "the `NUMBER` of pods to create, 1 to 500 (default: 20)", func(value string) error {
-			number, err := strconv.Atoi(value)
-			if err != nil || number < 1 || number > 500 {
-				return errors.New("it must be a number from 1 to 500")
-			}
-			count = number
-			return nil
-		})
-	},
 	Run: run,
 }
 
 func run(ctx context.Context, env *lesson.Env) error {
-	if err := createPods(ctx, env, 0, count); err != nil {
+	if err := createPods(ctx, env, count); err != nil {
 		return err
 	}
 	if err := measure(ctx, env); err != nil {
-		return err
-	}
-	if err := compress(ctx, env); err != nil {
 		return err
 	}
 	return read(ctx, env)
@@ -103,30 +87,10 @@ func managedFields(ctx context.Context, env *lesson.Env) (int64, error) {
 	return bytes, nil
 }
 
-// compress lists with the dynamic client without and with compression. The threshold is
-// k8s.io/apiserver@v0.37.0 pkg/endpoints/handlers/responsewriters/writers.go, defaultGzipThresholdBytes.
-func compress(ctx context.Context, env *lesson.Env) error {
-	plain, compressed := meter{}, meter{gzip: true}
-	for _, wire := range []*meter{&plain, &compressed} {
-		if _, err := listDynamic(ctx, env, wire); err != nil {
-			return err
-		}
-	}
-	env.Printf("2. Compressed, which clients allow unless rest.Config.DisableCompression is set:\n\n")
-	if compressed.encoding == "" {
-		env.Printf("   JSON of %d KiB was not compressed: the server compresses responses above 128 KiB only.\n\n", plain.bytes>>10)
-		return nil
-	}
-	env.Printf("   JSON of %d KiB was sent as %s, %.2f of that on the wire: the server compresses responses above 128 KiB.\n",
-		plain.bytes>>10, compressed.encoding, float64(compressed.bytes)/float64(plain.bytes))
-	env.Printf("   (These pods are all alike; others compress less.) In memory the objects have the same size as before.\n\n")
-	return nil
-}
-
 // read reads the same fields of one pod through each client.
 func read(ctx context.Context, env *lesson.Env) error {
 	const name = "web-0"
-	env.Printf("3. What each client can read of the pod %s:\n\n", name)
+	env.Printf("2. What each client can read of the pod %s:\n\n", name)
 	env.Printf("   %-9s %-28s %-16s %-16s %s\n", "client", "Go type", "label app", "image", "phase")
 	row := func(client string, object metav1.Object, image, phase string) {
 		env.Printf("   %-9s %-28s %-16s %-16s %s\n", client, fmt.Sprintf("%T", object), object.GetLabels()["app"], image, phase)

@@ -12,11 +12,11 @@ import (
 	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// createPods creates the pods web-FROM to web-TO, without the last, with the fields that pods in production have: a
-// sidecar, probes, resources, environment, volumes, labels, and the status that a kubelet writes.
-func createPods(ctx context.Context, env *lesson.Env, from, to int) error {
+// createPods creates the pods web-0, web-1 and so on, with the fields that pods in production have: a sidecar, probes,
+// resources, environment, volumes, labels, and the status that a kubelet writes.
+func createPods(ctx context.Context, env *lesson.Env, number int) error {
 	client := env.Client.CoreV1().Pods(env.Namespace)
-	for i := from; i < to; i++ {
+	for i := range number {
 		pod, err := client.Create(ctx, bigPod(fmt.Sprintf("web-%d", i)), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("creating a pod: %w", err)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -29,8 +28,6 @@ type Lesson struct {
 	Name string
 	// Shows is the description that --help prints.
 	Shows string
-	// Flags declares flags besides --kubeconfig. It may be nil.
-	Flags func(*flag.FlagSet)
 	// Offline lessons need no cluster: they have no --kubeconfig, and their Env has only Out.
 	Offline bool
 	// Run returns when the lesson is complete or ctx is cancelled.
@@ -61,19 +58,18 @@ func Main(lesson Lesson) {
 	os.Exit(run(lesson, os.Args[1:], os.Stdout, os.Stderr))
 }
 
+const kubeconfigUsage = `the kubeconfig FILE to use (default: the workbook's own, which "make cluster" writes)`
+
 func run(lesson Lesson, args []string, out, errOut io.Writer) int {
 	flags := flag.NewFlagSet(lesson.Name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	var kubeconfig string
 	if !lesson.Offline {
-		flags.StringVar(&kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` to use (default: the workbook's own, which \"make cluster\" writes)")
-	}
-	if lesson.Flags != nil {
-		lesson.Flags(flags)
+		flags.StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		usage(lesson, flags, out)
+		usage(lesson, out)
 		return 0
 	case err != nil:
 		fmt.Fprintf(errOut, "%s: %v; --help lists the flags\n", lesson.Name, err)
@@ -120,22 +116,14 @@ func untilSignal() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// usage prints the help text. The flag package would print flags with one dash. Both forms work, and the
-// workbook writes two everywhere.
-func usage(lesson Lesson, flags *flag.FlagSet, out io.Writer) {
-	if lesson.Offline && lesson.Flags == nil {
-		fmt.Fprintf(out, "%s\n\nUsage: go run ./%s\n\nIt has no flags and needs no cluster.\n", lesson.Shows, lesson.Name)
+// usage prints the help text.
+func usage(lesson Lesson, out io.Writer) {
+	fmt.Fprintf(out, "%s\n\nUsage: go run ./%s", lesson.Shows, lesson.Name)
+	if lesson.Offline {
+		fmt.Fprint(out, "\n\nIt has no flags and needs no cluster.\n")
 		return
 	}
-	fmt.Fprintf(out, "%s\n\nUsage: go run ./%s [flags]\n\nFlags:\n", lesson.Shows, lesson.Name)
-	flags.VisitAll(func(one *flag.Flag) {
-		value, text := flag.UnquoteUsage(one)
-		fmt.Fprintf(out, "  %s\n      %s", strings.TrimSpace("--"+one.Name+" "+value), text)
-		if one.DefValue != "" && one.DefValue != "false" {
-			fmt.Fprintf(out, " (default: %s)", one.DefValue)
-		}
-		fmt.Fprintln(out)
-	})
+	fmt.Fprintf(out, " [flags]\n\nFlags:\n  --kubeconfig FILE\n      %s\n", kubeconfigUsage)
 }
 
 // requestTimeout bounds the requests that create and delete the namespace, because a cluster behind a

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"testing"
 	"time"
 
@@ -41,22 +40,13 @@ func unreached(t *testing.T) lesson.Lesson {
 
 func TestHelpIsOutputAndNotAnError(t *testing.T) {
 	t.Parallel()
-	program := unreached(t)
-	program.Flags = func(flags *flag.FlagSet) {
-		flags.Int("pods", 20, "how many Pods `NUMBER` to create")
-		flags.Bool("quiet", false, "print less")
-	}
-	NewWithT(t).Expect(runLesson(program, "--help")).To(Equal(ran{0, `Shows nothing.
+	NewWithT(t).Expect(runLesson(unreached(t), "--help")).To(Equal(ran{0, `Shows nothing.
 
 Usage: go run ./demo [flags]
 
 Flags:
   --kubeconfig FILE
       the kubeconfig FILE to use (default: the workbook's own, which "make cluster" writes)
-  --pods NUMBER
-      how many Pods NUMBER to create (default: 20)
-  --quiet
-      print less
 `, ""}))
 }
 

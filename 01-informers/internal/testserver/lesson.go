@@ -3,7 +3,6 @@ package testserver
 import (
 	"bytes"
 	"context"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,18 +21,10 @@ import (
 // packages run at once on two cores.
 const lessonTimeout = 90 * time.Second
 
-// Lesson runs a lesson in a namespace of its own, with these flags, and returns what it printed. An offline
-// lesson gets neither a namespace nor a server.
-func Lesson(tb testing.TB, program lesson.Lesson, args ...string) (string, error) {
+// Lesson runs a lesson in a namespace of its own, and returns what it printed. An offline lesson gets neither a namespace nor a
+// server.
+func Lesson(tb testing.TB, program lesson.Lesson) (string, error) {
 	tb.Helper()
-	flags := flag.NewFlagSet(program.Name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	if program.Flags != nil {
-		program.Flags(flags)
-	}
-	if err := flags.Parse(args); err != nil {
-		return "", err
-	}
 	ctx, cancel := context.WithTimeout(tb.Context(), lessonTimeout)
 	defer cancel()
 	var out bytes.Buffer
