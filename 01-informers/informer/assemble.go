@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -23,7 +21,6 @@ type object = metav1.Object
 type informer struct {
 	*handmade.Informer
 	workers *handmade.Workers
-	task    *task
 }
 
 // assemble connects the parts. The session observes each of them.
@@ -33,20 +30,13 @@ func assemble(s *session) (*informer, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := handmade.New(handmade.Options{
-		Name:          "configmaps",
-		ListerWatcher: listerWatcher,
-		Backoff:       &wait.Backoff{Duration: 50 * time.Millisecond, Steps: 1},
-		Probe:         probe,
-	})
+	made := handmade.New(handmade.Options{Name: "configmaps", ListerWatcher: listerWatcher, Probe: probe})
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](50*time.Millisecond, time.Second)
 	queue := handmade.NewWorkQueue("configmaps", limiter, clock.RealClock{}, probe)
 	made.AddHandler(handmade.Enqueue(queue))
-
-	task := &task{}
-	return &informer{Informer: made, task: task, workers: &handmade.Workers{
-		Queue: queue, Count: 1, Work: task.run, Probe: probe,
-	}}, nil
+	// The worker does nothing: what a reconciliation does is the subject of chapter 09.
+	work := func(context.Context, cache.ObjectName) error { return nil }
+	return &informer{Informer: made, workers: &handmade.Workers{Queue: queue, Count: 1, Work: work, Probe: probe}}, nil
 }
 
 // run runs the informer, and the workers once the handler has been notified of the whole initial list.
@@ -85,48 +75,4 @@ func sorted(store cache.Store, describe func(object) string) []string {
 	}
 	slices.Sort(texts)
 	return texts
-}
-
-// task is what the worker runs for each key. It does nothing, but it can be blocked, and it can fail.
-type task struct {
-	mu      sync.Mutex
-	blocked chan struct{}
-	fails   bool
-}
-
-func (t *task) run(ctx context.Context, _ cache.ObjectName) error {
-	t.mu.Lock()
-	blocked, fails := t.blocked, t.fails
-	t.fails = false
-	t.mu.Unlock()
-	if blocked != nil {
-		select {
-		case <-blocked:
-		case <-ctx.Done():
-		}
-	}
-	if fails {
-		return errors.New("not yet")
-	}
-	return nil
-}
-
-// block blocks the next run until unblock is called.
-func (t *task) block() (unblock func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	blocked := make(chan struct{})
-	t.blocked = blocked
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.blocked = nil
-		close(blocked)
-	}
-}
-
-func (t *task) failOnce() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.fails = true
 }
