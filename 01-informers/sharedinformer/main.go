@@ -10,7 +10,7 @@
 //     of each handler; WaitFor, SyncResult.
 //   - tools/cache/controller.go: TypedResourceEventHandler, DeletedObject, processReplacedAllInfo, which
 //     finds deletions that no watch reported.
-//   - tools/cache/mutation_detector.go, identity.go, informer_metrics.go.
+//   - tools/cache/mutation_detector.go.
 //
 // What it replaces: NewFilteredSharedInformerFactory (deprecated), and, superseded by contexts and types,
 // Start(stopCh), WaitForCacheSync(stopCh), AddEventHandler with type assertions from any.

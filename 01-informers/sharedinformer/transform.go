@@ -9,11 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 )
-
-// informerName is the name of the second factory's informers in the metrics.
-const informerName = "sharedinformer-lesson"
 
 // strip is a transform that keeps only the metadata of a ConfigMap, without managedFields. It may modify the object,
 // because no other code has it yet. It must be idempotent, because it is called twice for an object of a streaming list: in
@@ -29,25 +25,17 @@ func strip(object any) (any, error) {
 	return configMap, nil
 }
 
-func (s *session) transform(ctx context.Context) (err error) {
-	s.Printf("7. A transform, and an informer with a name\n")
+func (s *session) transform(ctx context.Context) error {
+	s.Printf("7. A transform\n")
 	if _, err := s.CreateConfigMap(ctx, "large", strings.Repeat("x", 100<<10)); err != nil {
 		return err
 	}
-	cache.SetInformerMetricsProvider(metrics) // Only the first call in a process has an effect.
-	name, err := cache.NewInformerName(informerName)
-	if err != nil {
-		return fmt.Errorf("naming the informer: %w", err)
-	}
-	_, again := cache.NewInformerName(informerName)
-
 	ctx, cancel := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(s.client, 0,
 		informers.WithNamespace(s.Namespace),
 		informers.WithTweakListOptions(selectOwn),
-		informers.WithTransform(strip),
-		informers.WithInformerName(name))
-	defer factory.Shutdown() // Also releases the name.
+		informers.WithTransform(strip))
+	defer factory.Shutdown()
 	defer cancel()
 	lister := factory.Core().V1().ConfigMaps().Lister()
 	factory.StartWithContext(ctx)
@@ -67,6 +55,5 @@ func (s *session) transform(ctx context.Context) (err error) {
 	}
 	s.Printf("   on the server: %d kB; in memory: less than 1 kB, without data (%d keys) and managedFields (%d entries)\n",
 		whole.Size()>>10, len(cached.Data), len(cached.ManagedFields))
-	s.Printf("   the name is available twice: %t; its metrics: %s\n", again == nil, strings.Join(metrics.of(informerName), ", "))
 	return nil
 }
