@@ -24,62 +24,42 @@ const (
 
 // meter is a MetricsProvider for one queue. Before a program makes its queues, it imports component-base for its side
 // effect, or calls workqueue.SetProvider with a provider for its own registry.
-type meter struct {
-	lock    sync.Mutex
-	metrics map[string]*metric
-}
+type meter map[string]*metric
 
-var _ workqueue.MetricsProvider = &meter{}
+var _ workqueue.MetricsProvider = meter{}
 
-func newMeter() *meter { return &meter{metrics: map[string]*metric{}} }
-
-// metric implements all types of metrics.
+// metric implements all types of metrics. The value of a histogram is the sum.
 type metric struct {
-	lock         *sync.Mutex
+	lock         sync.Mutex
 	value        float64
 	observations int
 }
 
-func (m *metric) change(by float64) {
+func (m *metric) change(change func()) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	m.value += by
+	change()
 }
 
 // Inc implements workqueue.CounterMetric and workqueue.GaugeMetric.
-func (m *metric) Inc() { m.change(1) }
+func (m *metric) Inc() { m.change(func() { m.value++ }) }
 
 // Dec implements workqueue.GaugeMetric.
-func (m *metric) Dec() { m.change(-1) }
+func (m *metric) Dec() { m.change(func() { m.value-- }) }
 
 // Set implements workqueue.SettableGaugeMetric.
-func (m *metric) Set(value float64) {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	m.value = value
-}
+func (m *metric) Set(value float64) { m.change(func() { m.value = value }) }
 
-// Observe implements workqueue.HistogramMetric. The value is the sum.
-func (m *metric) Observe(value float64) {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	m.value += value
-	m.observations++
-}
+// Observe implements workqueue.HistogramMetric.
+func (m *metric) Observe(value float64) { m.change(func() { m.value += value; m.observations++ }) }
 
-func (m *meter) add(name string) *metric {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	metric := &metric{lock: &m.lock}
-	m.metrics[name] = metric
-	return metric
+func (m meter) add(name string) *metric {
+	m[name] = &metric{}
+	return m[name]
 }
 
 // lines returns a line for each metric of the queue.
-func (m *meter) lines() []string {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	var lines []string
+func (m meter) lines() (lines []string) {
 	for _, known := range []struct{ name, means string }{
 		{adds, "keys added, without those that were coalesced"},
 		{depth, "keys that wait"},
@@ -89,50 +69,52 @@ func (m *meter) lines() []string {
 		{unfinishedWork, "seconds, of all keys being processed; set every 0.5 s"},
 		{longestRunning, "seconds, of the longest processing; set every 0.5 s"},
 	} {
-		metric := m.metrics[known.name]
+		metric := m[known.name]
 		if metric == nil {
 			continue
 		}
-		value := fmt.Sprintf("%.0f", metric.value)
-		switch known.name {
-		case latency, workDuration:
-			value = strconv.Itoa(metric.observations)
-		case unfinishedWork, longestRunning:
-			value = "-"
-		}
+		value := "-"
+		metric.change(func() {
+			switch known.name {
+			case latency, workDuration:
+				value = strconv.Itoa(metric.observations)
+			case adds, depth, retries:
+				value = fmt.Sprintf("%.0f", metric.value)
+			}
+		})
 		lines = append(lines, fmt.Sprintf("%-44s %s  %s", known.name, value, known.means))
 	}
 	return lines
 }
 
 // NewDepthMetric and those that follow implement workqueue.MetricsProvider.
-func (m *meter) NewDepthMetric(string) workqueue.GaugeMetric { return m.add(depth) }
+func (m meter) NewDepthMetric(string) workqueue.GaugeMetric { return m.add(depth) }
 
 // NewAddsMetric makes the counter of added keys.
-func (m *meter) NewAddsMetric(string) workqueue.CounterMetric { return m.add(adds) }
+func (m meter) NewAddsMetric(string) workqueue.CounterMetric { return m.add(adds) }
 
 // NewLatencyMetric makes the histogram of the time from Add to Get.
-func (m *meter) NewLatencyMetric(string) workqueue.HistogramMetric { return m.add(latency) }
+func (m meter) NewLatencyMetric(string) workqueue.HistogramMetric { return m.add(latency) }
 
 // NewWorkDurationMetric makes the histogram of the time from Get to Done.
-func (m *meter) NewWorkDurationMetric(string) workqueue.HistogramMetric { return m.add(workDuration) }
+func (m meter) NewWorkDurationMetric(string) workqueue.HistogramMetric { return m.add(workDuration) }
 
 // NewUnfinishedWorkSecondsMetric makes the gauge of the time of all keys being processed.
-func (m *meter) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
+func (m meter) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return m.add(unfinishedWork)
 }
 
 // NewLongestRunningProcessorSecondsMetric makes the gauge of the longest processing.
-func (m *meter) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
+func (m meter) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return m.add(longestRunning)
 }
 
 // NewRetriesMetric makes the counter of AddAfter and AddRateLimited.
-func (m *meter) NewRetriesMetric(string) workqueue.CounterMetric { return m.add(retries) }
+func (m meter) NewRetriesMetric(string) workqueue.CounterMetric { return m.add(retries) }
 
 func (s steps) metrics(context.Context) error {
 	s.Printf("\n6. Metrics: two keys added, one again while it waited; one failed and was added after a delay, one is being processed\n")
-	named, unnamed := newMeter(), newMeter()
+	named, unnamed := meter{}, meter{}
 	useQueue("foo", named)
 	useQueue("", unnamed)
 	for _, line := range named.lines() {
@@ -143,7 +125,7 @@ func (s steps) metrics(context.Context) error {
 }
 
 // useQueue changes every metric of a queue.
-func useQueue(name string, meter *meter) {
+func useQueue(name string, meter meter) {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Millisecond, time.Millisecond),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, MetricsProvider: meter})

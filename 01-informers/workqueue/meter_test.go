@@ -25,7 +25,7 @@ func TestUnfinishedWorkShowsAHangingReconciliation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		meter := newMeter()
+		meter := meter{}
 		queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "foo", MetricsProvider: meter})
 		defer queue.ShutDown()
 		queue.Add("hangs")
@@ -35,8 +35,8 @@ func TestUnfinishedWorkShowsAHangingReconciliation(t *testing.T) {
 		queue.Get()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		g.Expect(meter.metrics[unfinishedWork].value).To(BeEquivalentTo(30))
-		g.Expect(meter.metrics[longestRunning].value).To(BeEquivalentTo(20))
-		g.Expect(meter.metrics[workDuration].observations).To(BeZero())
+		g.Expect(meter[unfinishedWork].value).To(BeEquivalentTo(30))
+		g.Expect(meter[longestRunning].value).To(BeEquivalentTo(20))
+		g.Expect(meter[workDuration].observations).To(BeZero())
 	})
 }
