@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -16,7 +15,6 @@ type recorder struct {
 	// gate, if it is set, blocks each call until it is closed.
 	gate <-chan struct{}
 
-	calls         atomic.Int32
 	mu            sync.Mutex
 	notifications []notification
 	deleted       []coreinformers.DeletedConfigMap
@@ -57,8 +55,6 @@ func (r *recorder) OnDelete(deleted coreinformers.DeletedConfigMap) {
 }
 
 func (r *recorder) record(n notification) {
-	r.calls.Add(1)
-	defer r.calls.Add(-1)
 	if r.gate != nil {
 		<-r.gate
 	}
@@ -66,9 +62,6 @@ func (r *recorder) record(n notification) {
 	defer r.mu.Unlock()
 	r.notifications = append(r.notifications, n)
 }
-
-// running returns the number of calls that have not returned.
-func (r *recorder) running() int { return int(r.calls.Load()) }
 
 // count returns the number of notifications of a kind, or of all if kind is empty.
 func (r *recorder) count(kind string) int {

@@ -61,8 +61,6 @@ func newSession(env *lesson.Env) (*session, error) {
 }
 
 func run(ctx context.Context, env *lesson.Env) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	s, err := newSession(env)
 	if err != nil {
 		return err
@@ -72,11 +70,12 @@ func run(ctx context.Context, env *lesson.Env) error {
 			return err
 		}
 	}
-	err = lesson.Steps(ctx, s.shareOneWatch, s.awaitSync, s.keepOrder, s.resync, s.seeDeletion, s.missDeletion, s.transform)
-	if err != nil {
-		return err
-	}
-	return s.stop(cancel)
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		s.factory.Shutdown() // It waits for the handlers.
+	}()
+	return lesson.Steps(ctx, s.shareOneWatch, s.awaitSync, s.keepOrder, s.resync, s.seeDeletion, s.missDeletion, s.transform)
 }
 
 // selectOwn selects the ConfigMaps of the lesson.

@@ -146,15 +146,3 @@ func (s *session) missDeletion(ctx context.Context) error {
 	s.Printf("   all notifications about b: %s\n", strings.Join(s.quick.of("b"), ", "))
 	return nil
 }
-
-func (s *session) stop(cancel context.CancelFunc) error {
-	s.Printf("8. The end\n")
-	cancel()
-	s.factory.Shutdown()
-	_, err := s.informer.AddTypedEventHandler(&recorder{})
-	s.Printf("   Shutdown has waited for every handler: no more notifications. A handler added now is rejected: %t\n", err != nil)
-	if calls := slices.Max([]int{s.quick.running(), s.slow.running(), s.resynced.running()}); calls > 0 {
-		return fmt.Errorf("%d handler calls were running after Shutdown", calls)
-	}
-	return nil
-}
