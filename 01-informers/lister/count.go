@@ -2,8 +2,7 @@ package main
 
 import (
 	"fmt"
-	"net/http"
-	"strings"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
@@ -29,33 +28,16 @@ func counted(config *rest.Config) (*requests, kubernetes.Interface, error) {
 // String returns the number of requests since the last Take, in total and by verb.
 func (r *requests) String() string {
 	all := r.All()
-	counts := map[string]int{}
-	for _, request := range all {
-		counts[verb(request)]++
+	lists := len(slices.DeleteFunc(slices.Clone(all), lesson.Request.Watch))
+	switch watches := len(all) - lists; {
+	case lists > 0 && watches > 0:
+		return fmt.Sprintf("%d (list %d, watch %d)", len(all), lists, watches)
+	case lists > 0:
+		return fmt.Sprintf("%d (list %d)", len(all), lists)
+	case watches > 0:
+		return fmt.Sprintf("%d (watch %d)", len(all), watches)
 	}
-	var verbs []string
-	for _, verb := range []string{"list", "watch", "get", "write"} {
-		if counts[verb] > 0 {
-			verbs = append(verbs, fmt.Sprintf("%s %d", verb, counts[verb]))
-		}
-	}
-	if len(verbs) == 0 {
-		return "0"
-	}
-	return fmt.Sprintf("%d (%s)", len(all), strings.Join(verbs, ", "))
-}
-
-func verb(request lesson.Request) string {
-	switch {
-	case request.Method != http.MethodGet:
-		return "write"
-	case request.Watch():
-		return "watch"
-	case strings.HasSuffix(request.Path, "/pods"):
-		return "list"
-	default:
-		return "get"
-	}
+	return "0"
 }
 
 // countingIndexer counts the calls of an indexer by their kind. It is not safe for concurrent use.
