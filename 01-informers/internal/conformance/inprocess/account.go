@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"example.com/workbook/01-informers/internal/testserver"
@@ -37,21 +38,36 @@ type Account struct {
 // NewAccount creates one, and returns when its permissions are effective.
 func NewAccount(tb testing.TB) *Account {
 	tb.Helper()
-	clients := testserver.Client(tb)
 	namespace := testserver.Namespace(tb)
 	a := &Account{Namespace: namespace, admin: testserver.Config(tb)}
 	a.User, a.token = testserver.Token(tb, namespace, serviceAccount)
-	ctx := tb.Context()
-	must := func(err error) {
+	create := func(objects ...client.Object) {
 		tb.Helper()
-		if err != nil {
-			tb.Fatal(err)
+		for _, object := range objects {
+			if err := Client(tb).Create(tb.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+				tb.Fatal(err)
+			}
 		}
 	}
-	must(a.bind(ctx, clients, readRole[rbacv1.ClusterRole](tb, "role.yaml")))
-	must(a.bind(ctx, clients, readRole[rbacv1.ClusterRole](tb, "metrics_auth_role.yaml")))
-	must(a.bindInNamespace(ctx, clients, readRole[rbacv1.Role](tb, "leader_election_role.yaml")))
-	must(a.waitForPermissions(ctx, clients))
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: serviceAccount}}
+	for _, file := range []string{"role.yaml", "metrics_auth_role.yaml"} {
+		role := readRole[rbacv1.ClusterRole](tb, file)
+		create(role, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   subjects,
+		})
+	}
+	role := readRole[rbacv1.Role](tb, "leader_election_role.yaml")
+	role.Namespace = namespace
+	create(role, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   subjects,
+	})
+	if err := a.waitForPermissions(tb.Context(), testserver.Client(tb)); err != nil {
+		tb.Fatal(err)
+	}
 	return a
 }
 
@@ -61,35 +77,6 @@ func (a *Account) Config() *rest.Config {
 	config.BearerToken = a.token
 	config.QPS = -1
 	return config
-}
-
-func (a *Account) bind(ctx context.Context, clients kubernetes.Interface, role *rbacv1.ClusterRole) error {
-	_, err := clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	_, err = clients.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Namespace + "-" + role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   a.subjects(),
-	}, metav1.CreateOptions{})
-	return err
-}
-
-func (a *Account) bindInNamespace(ctx context.Context, clients kubernetes.Interface, role *rbacv1.Role) error {
-	if _, err := clients.RbacV1().Roles(a.Namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	_, err := clients.RbacV1().RoleBindings(a.Namespace).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   a.subjects(),
-	}, metav1.CreateOptions{})
-	return err
-}
-
-func (a *Account) subjects() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: serviceAccount}}
 }
 
 // waitForPermissions waits until the server's authorizer has the three bindings. Otherwise the first Deployment may be rejected,
