@@ -41,8 +41,6 @@ type Options struct {
 	AnyHost bool
 	// Limits bound the memory. Zero: DefaultLimits.
 	Limits Limits
-	// Clock may be nil: the real one.
-	Clock clock.WithTicker
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -64,9 +62,6 @@ func (o Options) log() *slog.Logger {
 
 // New returns the informer and its server. Run runs it.
 func New(options Options) (*Server, error) {
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
-	}
 	if options.Limits == (Limits{}) {
 		options.Limits = DefaultLimits()
 	}
@@ -81,7 +76,7 @@ func New(options Options) (*Server, error) {
 	if options.Paused {
 		gate.Pause()
 	}
-	hub := newHub(options.Clock, options.Limits, gate)
+	hub := newHub(clock.RealClock{}, options.Limits, gate)
 	return newServer(options, hub, newPipeline(options, source, &handmade.Probe{Observe: hub.observe, Gate: gate}))
 }
 
@@ -135,7 +130,7 @@ func newPipeline(options Options, source cache.ListerWatcher, probe *handmade.Pr
 	})
 	// Slow enough to see it: 0.5 s after the first failure, then twice as long each time.
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](500*time.Millisecond, 30*time.Second)
-	queue := handmade.NewWorkQueue(name, limiter, options.Clock, probe)
+	queue := handmade.NewWorkQueue(name, limiter, clock.RealClock{}, probe)
 	informer.AddHandler(handmade.Enqueue(queue))
 	return &pipeline{informer: informer, workers: &handmade.Workers{
 		Queue: queue, Count: options.Workers, Work: work(options), Probe: probe,
@@ -150,7 +145,7 @@ func work(options Options) func(context.Context, cache.ObjectName) error {
 	var done atomic.Int64
 	return func(ctx context.Context, _ cache.ObjectName) error {
 		if options.WorkTime > 0 {
-			timer := options.Clock.NewTimer(options.WorkTime)
+			timer := clock.RealClock{}.NewTimer(options.WorkTime)
 			defer timer.Stop()
 			select {
 			case <-timer.C():

@@ -62,16 +62,6 @@ func TestResolveSuggestsSimilarNames(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"pods", "pods", 0}, {"pods", "pos", 1}, {"pods", "pdos", 2}, {"", "pod", 3}, {"pod", "", 3}, {"job", "jobs", 1}, {"node", "code", 1}} {
-		NewWithT(t).Expect(distance(test.a, test.b)).To(Equal(test.want), "%s %s", test.a, test.b)
-	}
-}
-
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

@@ -55,7 +55,7 @@ func newServer(options Options, hub *hub, pipeline *pipeline) (*Server, error) {
 	ended, end := context.WithCancel(context.Background())
 	s := &Server{
 		hub: hub, gate: hub.gate, pipeline: pipeline, resource: options.resource(),
-		clock: options.Clock, clients: make(chan struct{}, hub.limits.Clients), ended: ended.Done(), end: end,
+		clock: clock.RealClock{}, clients: make(chan struct{}, hub.limits.Clients), ended: ended.Done(), end: end,
 	}
 	files, err := fs.Sub(page, "page")
 	if err != nil {
