@@ -111,11 +111,3 @@ func TestStopOpensTheGate(t *testing.T) {
 	b.gate.Pause()
 	g.Expect(b.gate.Paused()).To(BeFalse(), "it stays open: no step would follow")
 }
-
-func TestNilGateIsOpen(t *testing.T) {
-	t.Parallel()
-	var gate *Gate
-	gate.wait(Event{}, nil, nil)
-	gate.note(func(*traffic) { t.Error("noted") })
-	gate.open()
-}

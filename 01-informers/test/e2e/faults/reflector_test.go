@@ -6,9 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"example.com/workbook/01-informers/internal/connect"
 	"example.com/workbook/shared/faults/wire"
@@ -89,27 +87,6 @@ func TestReflector(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestReflectorWithoutAPIServer is the one fault that is not one of a watch: no process listens.
-func TestReflectorWithoutAPIServer(t *testing.T) {
-	t.Parallel()
-	w := newMirror(t, runtime.ContentTypeProtobuf, 1)
-	w.start()
-	w.expectMirrored()
-	began := time.Now()
-	w.Expect(w.proxy.Down()).To(Succeed())
-	_, err := clientFor(t, w.proxy.Config()).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
-	w.Expect(utilnet.IsConnectionRefused(err)).To(BeTrue(), "as with an API server that is down: %v", err)
-	w.change()
-	<-time.After(window)
-	seen := w.proxy.Requests().Since(began).Before(began.Add(window))
-	// After the watch has ended, a new one begins at once. From then on there are waits as after a 429. The other request is the
-	// one above.
-	w.Expect(len(seen)).To(And(BeNumerically(">", 1), BeNumerically("<=", 1+rounds*perRound+1)))
-	w.Expect(w.proxy.Listen()).To(Succeed())
-	w.expectMirrored()
-	t.Logf("no connection for %s: %v", window, seen)
 }
 
 // withoutPause are the faults that a reflector does not wait after. All of them are faults of a streaming list: see
