@@ -58,21 +58,14 @@ func sharedInformer(s *session) (cache.SharedIndexInformer, error) {
 	return cache.NewSharedIndexInformerWithOptions(listerWatcher, &corev1.ConfigMap{}, cache.SharedIndexInformerOptions{}), nil
 }
 
-// names returns the names of the objects in a store.
-func names(store cache.Store) []string {
-	return sorted(store, func(object object) string { return object.GetName() })
-}
-
 // states returns the uids and resourceVersions of the objects in a store.
-func states(store cache.Store) []string { return sorted(store, handmade.ItemOf) }
-
-func sorted(store cache.Store, describe func(object) string) []string {
-	texts := []string{}
+func states(store cache.Store) []string {
+	states := []string{}
 	for _, obj := range store.List() {
 		if object, ok := obj.(object); ok {
-			texts = append(texts, describe(object))
+			states = append(states, handmade.ItemOf(object))
 		}
 	}
-	slices.Sort(texts)
-	return texts
+	slices.Sort(states)
+	return states
 }

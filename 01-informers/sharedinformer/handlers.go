@@ -17,7 +17,6 @@ type recorder struct {
 
 	mu            sync.Mutex
 	notifications []notification
-	deleted       []coreinformers.DeletedConfigMap
 }
 
 var _ cache.TypedResourceEventHandler[*corev1.ConfigMap] = &recorder{}
@@ -30,6 +29,8 @@ type notification struct {
 	// initial is true for an object that existed when the informer started or the handler was added.
 	initial bool
 	object  *corev1.ConfigMap
+	// deleted is the argument of OnDelete.
+	deleted coreinformers.DeletedConfigMap
 }
 
 // OnAdd records an object that is new to the handler.
@@ -48,10 +49,7 @@ func (r *recorder) OnUpdate(before, after *corev1.ConfigMap) {
 
 // OnDelete records a deletion. The name is always known, the object may not be: see cache.DeletedObject.
 func (r *recorder) OnDelete(deleted coreinformers.DeletedConfigMap) {
-	r.record(notification{kind: "deleted", name: deleted.GetName(), object: deleted.OptionalObj})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.deleted = append(r.deleted, deleted)
+	r.record(notification{kind: "deleted", name: deleted.GetName(), object: deleted.OptionalObj, deleted: deleted})
 }
 
 func (r *recorder) record(n notification) {
@@ -101,8 +99,11 @@ func (r *recorder) last(name string) *corev1.ConfigMap {
 	return nil
 }
 
-func (r *recorder) deletions() []coreinformers.DeletedConfigMap {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.deleted)
+func (r *recorder) deletions() (deletions []coreinformers.DeletedConfigMap) {
+	for _, n := range r.all() {
+		if n.kind == "deleted" {
+			deletions = append(deletions, n.deleted)
+		}
+	}
+	return deletions
 }
