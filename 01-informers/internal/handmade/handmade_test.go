@@ -80,12 +80,11 @@ type bench struct {
 }
 
 type setting struct {
-	plain     bool // without a probe
-	listOnly  bool // the source cannot stream a list
-	paused    bool
-	names     []string // ConfigMaps that exist before
-	work      func(context.Context, cache.ObjectName) error
-	transform cache.TransformFunc
+	plain    bool // without a probe
+	listOnly bool // the source cannot stream a list
+	paused   bool
+	names    []string // ConfigMaps that exist before
+	work     func(context.Context, cache.ObjectName) error
 }
 
 func start(t *testing.T, s setting) *bench {
@@ -111,7 +110,7 @@ func start(t *testing.T, s setting) *bench {
 	if s.paused {
 		b.gate.Pause()
 	}
-	b.Informer = New(Options{ListerWatcher: source, Backoff: quick, Probe: b.probe, Transform: s.transform})
+	b.Informer = New(Options{ListerWatcher: source, Backoff: quick, Probe: b.probe})
 	queue := NewWorkQueue("bench", workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, time.Second), clock.RealClock{}, b.probe)
 	b.AddHandler(Enqueue(queue))
 	if s.work == nil {

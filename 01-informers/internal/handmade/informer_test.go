@@ -102,20 +102,6 @@ func TestStagesOfARelist(t *testing.T) {
 	g.Expect(failed).To(BeTrue(), "the stage that gets the 410 reports it")
 }
 
-func TestTransformIsCalledBeforeTheStore(t *testing.T) {
-	t.Parallel()
-	g := NewWithT(t)
-	b := start(t, setting{names: []string{"apple"}, transform: func(obj any) (any, error) {
-		if configMap, ok := obj.(*corev1.ConfigMap); ok {
-			configMap.Data = nil
-		}
-		return obj, nil
-	}})
-	b.change(t, "apple", "red")
-	g.Eventually(func() []string { return b.of("apple") }, soon).Should(ContainElement("store/update"))
-	g.Expect(b.stored()).To(Equal([]string{"apple="}))
-}
-
 func TestErrorInAWatchIsReported(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

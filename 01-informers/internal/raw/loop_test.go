@@ -20,8 +20,7 @@ type runningLoop struct {
 	*WithT
 	queue queue
 	begun time.Time
-	// stop ends ctx, lose ends leading.
-	stop, lose context.CancelFunc
+	stop  context.CancelFunc
 
 	// ended is closed when run has returned.
 	ended chan struct{}
@@ -34,9 +33,8 @@ type runningLoop struct {
 func start(t *testing.T, reconcile func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error)) *runningLoop {
 	t.Helper()
 	l := &runningLoop{WithT: NewWithT(t), queue: newQueue(), begun: time.Now(), ended: make(chan struct{})}
-	var ctx, leading context.Context
+	var ctx context.Context
 	ctx, l.stop = context.WithCancel(t.Context())
-	leading, l.lose = context.WithCancel(t.Context())
 	work := &loop{queue: l.queue, reconcile: func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 		before := 0
 		for _, name := range l.done() {
@@ -50,7 +48,7 @@ func start(t *testing.T, reconcile func(ctx context.Context, key cache.ObjectNam
 		return reconcile(ctx, key, before)
 	}}
 	go func() {
-		work.run(ctx, leading, 1)
+		work.run(ctx, context.WithoutCancel(ctx), 1)
 		close(l.ended)
 	}()
 	t.Cleanup(func() {
@@ -71,12 +69,6 @@ func (l *runningLoop) done() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.reconciled)
-}
-
-// stuck returns when its context ends.
-func stuck(ctx context.Context, _ cache.ObjectName, _ int) (time.Duration, error) {
-	<-ctx.Done()
-	return 0, ctx.Err()
 }
 
 func TestFailedReconciliationIsTriedAgainWithBackOff(t *testing.T) {
@@ -121,7 +113,8 @@ func TestHangingReconciliationEndsAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := start(t, func(ctx context.Context, key cache.ObjectName, before int) (time.Duration, error) {
 			if before == 0 && key.Name == "hanging" {
-				return stuck(ctx, key, before)
+				<-ctx.Done()
+				return 0, ctx.Err()
 			}
 			return 0, nil
 		})
@@ -131,17 +124,5 @@ func TestHangingReconciliationEndsAfterItsTimeout(t *testing.T) {
 		pause(time.Second)
 		synctest.Wait()
 		l.Expect(l.done()).To(Equal([]string{"hanging", "waiting", "hanging"}))
-	})
-}
-
-func TestLostLeaseCancelsReconciliations(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := start(t, stuck)
-		l.add("one", "two")
-		l.lose()
-		synctest.Wait()
-		l.Expect(l.ended).To(BeClosed(), "at once")
-		l.Expect(l.done()).To(Equal([]string{"one"}))
 	})
 }
