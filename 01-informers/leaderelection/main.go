@@ -1,6 +1,6 @@
-// Command leaderelection shows a Lease that candidates hold in turn. A leader stops in order, stops without
-// releasing the Lease, and cannot renew it. The lesson shows what has to stop before the next candidate leads, and
-// a late write of a former leader, which the Lease does not prevent.
+// Command leaderelection shows a Lease that candidates hold in turn. A leader stops in order, and another one cannot
+// renew the Lease. The lesson shows what has to stop before the next candidate leads, and a late write of a former
+// leader, which the Lease does not prevent.
 //
 // Source, k8s.io/client-go v0.37.2:
 //
@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/01-informers/internal/lesson"
@@ -30,7 +29,7 @@ func main() { lesson.Main(program) }
 
 var program = lesson.Lesson{
 	Name:  "leaderelection",
-	Shows: "A Lease: held, released, expired, lost; what has to stop then, and how to reject a late write.",
+	Shows: "A Lease: held, released, lost; what has to stop then, and how to reject a late write.",
 	Run:   run,
 }
 
@@ -44,7 +43,7 @@ var brief = durations{lease: 4 * time.Second, renew: 2 * time.Second, retry: 200
 // session is one run of the lesson, with its candidates.
 type session struct {
 	*lesson.Env
-	a, b, c, d *candidate
+	a, b, c *candidate
 }
 
 func run(ctx context.Context, env *lesson.Env) error {
@@ -55,11 +54,11 @@ func run(ctx context.Context, env *lesson.Env) error {
 	}
 	s := &session{Env: env}
 	defer func() {
-		if s.d != nil {
-			s.d.stop()
+		if s.c != nil {
+			s.c.stop()
 		}
 	}()
-	return lesson.Steps(ctx, s.elect, s.release, s.expire, s.lose, s.writeLate)
+	return lesson.Steps(ctx, s.elect, s.release, s.lose, s.writeLate)
 }
 
 // candidate starts a candidate. If another one leads, it waits until the new one has read that.
@@ -78,19 +77,11 @@ func (s *session) candidate(ctx context.Context, name, leader string) (*candidat
 	return c, lesson.Until(ctx, name+" has read that "+leader+" leads", func() bool { return c.elector.GetLeader() == leader })
 }
 
-func (s *session) lease(ctx context.Context) (*coordinationv1.Lease, error) {
-	lease, err := s.Client.CoordinationV1().Leases(s.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("getting the Lease: %w", err)
-	}
-	return lease, nil
-}
-
 // printLease prints the holder and the number of transitions.
 func (s *session) printLease(ctx context.Context) error {
-	lease, err := s.lease(ctx)
+	lease, err := s.Client.CoordinationV1().Leases(s.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
 	if err != nil {
-		return err
+		return fmt.Errorf("getting the Lease: %w", err)
 	}
 	s.Printf("   the Lease: holder %s, transitions %d\n", *lease.Spec.HolderIdentity, *lease.Spec.LeaseTransitions)
 	return nil

@@ -37,70 +37,50 @@ func (s *session) release(ctx context.Context) error {
 	return s.printLease(ctx)
 }
 
-func (s *session) expire(ctx context.Context) (err error) {
-	s.Printf("3. The leader stops without releasing the Lease\n")
+func (s *session) lose(ctx context.Context) (err error) {
+	s.Printf("3. The leader cannot renew the Lease\n")
+	if _, err := s.CreateConfigMap(ctx, state, "b"); err != nil {
+		return err
+	}
 	if s.c, err = s.candidate(ctx, "c", "b"); err != nil {
 		return err
 	}
-	// For the other candidates this is the same as kill -9.
 	s.b.lock.cut()
-	s.b.stop()
-	last, err := s.lease(ctx)
-	if err != nil {
+	if err := await(ctx, "b has stopped leading", s.b.stopped); err != nil {
 		return err
 	}
-	s.Printf("   b has stopped, and the Lease still has the holder %s\n", *last.Spec.HolderIdentity)
+	<-s.b.ended
 	if err := s.c.awaitLeading(ctx); err != nil {
 		return err
 	}
-	s.Printf("   c had to wait for LeaseDuration (%v): %t\n", brief.lease, s.c.workBegan.Sub(last.Spec.RenewTime.Time) >= brief.lease)
+	s.Printf("   b stopped leading after RenewDeadline (%v), c led after LeaseDuration (%v): b's work had ended by then: %t\n",
+		brief.renew, brief.lease, s.b.workEnded.Before(s.c.workBegan))
+	s.Printf("   b is not a candidate any more: Run has returned. A process that has lost its Lease exits, and starts again with empty caches\n")
 	return s.printLease(ctx)
 }
 
-func (s *session) lose(ctx context.Context) (err error) {
-	s.Printf("4. The leader cannot renew the Lease\n")
-	if _, err := s.CreateConfigMap(ctx, state, "c"); err != nil {
-		return err
-	}
-	if s.d, err = s.candidate(ctx, "d", "c"); err != nil {
-		return err
-	}
-	s.c.lock.cut()
-	if err := await(ctx, "c has stopped leading", s.c.stopped); err != nil {
-		return err
-	}
-	<-s.c.ended
-	if err := s.d.awaitLeading(ctx); err != nil {
-		return err
-	}
-	s.Printf("   c stopped leading after RenewDeadline (%v), d led after LeaseDuration (%v): c's work had ended by then: %t\n",
-		brief.renew, brief.lease, s.c.workEnded.Before(s.d.workBegan))
-	s.Printf("   c is not a candidate any more: Run has returned. A process that has lost its Lease exits, and starts again with empty caches\n")
-	return s.printLease(ctx)
-}
-
-// writeLate sends the writes that c prepared before it lost the Lease. A cancelled context does not take back a
+// writeLate sends the writes that b prepared before it lost the Lease. A cancelled context does not take back a
 // request, and does not stop a process that was not running at that time: paused, swapped out, or migrated to
 // another machine. Only the server can reject the write.
 func (s *session) writeLate(ctx context.Context) error {
-	s.Printf("5. A late write of the former leader\n")
+	s.Printf("4. A late write of the former leader\n")
 	late, err := s.ConfigMaps().Get(ctx, state, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("getting the state: %w", err)
 	}
-	late.Data["value"] = "c" // c has read the object before the pause.
-	if err := s.UpdateConfigMap(ctx, state, "d"); err != nil {
+	late.Data["value"] = "b" // b has read the object before the pause.
+	if err := s.UpdateConfigMap(ctx, state, "c"); err != nil {
 		return err
 	}
 	_, err = s.ConfigMaps().Update(ctx, late, metav1.UpdateOptions{})
 	if err != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("writing as c: %w", err)
+		return fmt.Errorf("writing as b: %w", err)
 	}
 	s.Printf("   with the resourceVersion that it has read: rejected with a conflict: %t\n", apierrors.IsConflict(err))
 	if err := s.printWriter(ctx); err != nil {
 		return err
 	}
-	_, err = s.ConfigMaps().Patch(ctx, state, types.MergePatchType, []byte(`{"data":{"value":"c"}}`), metav1.PatchOptions{})
+	_, err = s.ConfigMaps().Patch(ctx, state, types.MergePatchType, []byte(`{"data":{"value":"b"}}`), metav1.PatchOptions{})
 	s.Printf("   without one: accepted: %t\n", err == nil)
 	return s.printWriter(ctx)
 }
