@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -68,15 +68,11 @@ func (s *recordingStore) take() []string {
 	return taken
 }
 
-// names returns the names of objects, sorted, because a store has no order.
+// names returns the names of Pods, sorted, because a store has no order.
 func names(objects []any) []string {
 	var all []string
 	for _, object := range objects {
-		name := fmt.Sprintf("%T", object)
-		if accessor, err := apimeta.Accessor(object); err == nil {
-			name = accessor.GetName()
-		}
-		all = append(all, name)
+		all = append(all, object.(*corev1.Pod).Name)
 	}
 	slices.Sort(all)
 	return all

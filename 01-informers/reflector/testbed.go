@@ -50,7 +50,7 @@ func newTestbed(env *lesson.Env) (*testbed, error) {
 		return nil, err
 	}
 	pods := client.CoreV1().Pods(env.Namespace)
-	bed.reflect(&corev1.Pod{}, &cache.ListWatch{
+	pair := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return pods.List(ctx, options)
 		},
@@ -60,13 +60,9 @@ func newTestbed(env *lesson.Env) (*testbed, error) {
 			}
 			return pods.Watch(ctx, options)
 		},
-	})
+	}
+	bed.reflector = cache.NewReflectorWithOptions(pair, &corev1.Pod{}, bed.store, cache.ReflectorOptions{Name: "lesson", Backoff: &backoff})
 	return bed, nil
-}
-
-// reflect makes the reflector. Its name is for log messages and metrics.
-func (bed *testbed) reflect(example any, pair *cache.ListWatch) {
-	bed.reflector = cache.NewReflectorWithOptions(pair, example, bed.store, cache.ReflectorOptions{Name: "lesson", Backoff: &backoff})
 }
 
 // simulate returns the failure of a watch, or nil if the server is to respond.
