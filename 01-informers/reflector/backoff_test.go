@@ -35,12 +35,12 @@ type script struct {
 	log  []request
 }
 
-// run runs a reflector on the script for a while.
-func (s *script) run(t *testing.T, duration time.Duration, backoff *wait.Backoff) {
+// run runs a reflector with the default back-off on the script for a while.
+func (s *script) run(t *testing.T, duration time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(klog.NewContext(t.Context(), klog.Logger{}), duration)
 	defer cancel()
-	s.reflector(backoff).RunWithContext(ctx)
+	s.reflector(nil).RunWithContext(ctx)
 }
 
 func (s *script) reflector(backoff *wait.Backoff) *cache.Reflector {
@@ -121,7 +121,7 @@ func TestDefaultBackOffDoublesUpTo30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &script{last: connectionRefused}
-		s.run(t, 110*time.Second, nil)
+		s.run(t, 110*time.Second)
 		expected := 800 * time.Millisecond
 		waits := s.waits()
 		g.Expect(len(waits)).To(BeNumerically(">=", 5))
@@ -138,7 +138,7 @@ func TestDefaultBackOffIsResetEveryTwoMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := &script{last: connectionRefused}
-		s.run(t, time.Hour, nil)
+		s.run(t, time.Hour)
 		resets := 0
 		for _, waited := range s.waits() {
 			if waited <= 1600*time.Millisecond {
@@ -159,7 +159,7 @@ func TestReflectorResumesAWatchThatEndsWithoutADelay(t *testing.T) {
 			results: []func() (watch.Interface, error){streamingList(7 * time.Minute), silent(6 * time.Minute)},
 			last:    silent(time.Hour),
 		}
-		s.run(t, 20*time.Minute, nil)
+		s.run(t, 20*time.Minute)
 		g.Expect(s.log).To(Equal([]request{
 			{0, "stream"}, {7 * time.Minute, "watch from 5"}, {13 * time.Minute, "watch from 5"},
 		}))
@@ -187,7 +187,7 @@ func TestWhichFailuresLeadToAList(t *testing.T) {
 					next = silent(time.Hour)
 				}
 				s := &script{results: []func() (watch.Interface, error){streamingList(time.Minute), test.failure}, last: next}
-				s.run(t, 10*time.Minute, nil)
+				s.run(t, 10*time.Minute)
 				g.Expect(s.all()).To(Equal([]string{"stream", "watch from 5", test.want}))
 			})
 		})

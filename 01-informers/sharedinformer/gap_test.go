@@ -60,6 +60,7 @@ func TestAnObjectReplacedDuringAGapIsDeliveredAsAnUpdate(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	s, _, handler := onServer(t)
+	g.Expect(handler.all()[0].initial).To(BeTrue())
 	before := handler.last("a").UID
 	g.Expect(s.link.Cut(t.Context())).To(Succeed())
 	g.Expect(s.DeleteConfigMap(t.Context(), "a")).To(Succeed())

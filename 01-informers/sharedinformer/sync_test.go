@@ -59,9 +59,9 @@ func inDefault(name string) *corev1.ConfigMap {
 	return object
 }
 
-func (b *bubble) handle(handler *recorder, options ...cache.HandlerOptions) cache.ResourceEventHandlerRegistration {
+func (b *bubble) handle(handler *recorder) cache.ResourceEventHandlerRegistration {
 	b.Helper()
-	registration, err := b.informer.AddTypedEventHandler(handler, options...)
+	registration, err := b.informer.AddTypedEventHandler(handler)
 	NewWithT(b).Expect(err).NotTo(HaveOccurred())
 	return registration
 }
