@@ -97,6 +97,13 @@ func (tr *trial) snapshot() map[string]any {
 	return objects
 }
 
+// chosen is what the API server chooses at random: addresses of Services, and node ports that no operation names. Two runs may
+// get the same by chance, and then the comparison of two undisturbed runs would not show that it varies.
+const chosen = "chosen"
+
+// The node ports of an API server, unless --service-node-port-range says otherwise.
+const firstNodePort, lastNodePort = 30000, 32767
+
 // normal is an object without what differs from run to run.
 func (tr *trial) normal(object *unstructured.Unstructured) any {
 	content := object.DeepCopy()
@@ -127,6 +134,9 @@ func (tr *trial) normalValue(value any, generation int64) any {
 				return fmt.Sprintf("PORT-%d", i)
 			}
 		}
+		if firstNodePort <= value && value <= lastNodePort {
+			return chosen
+		}
 		return value
 	}
 	return value
@@ -143,9 +153,8 @@ func (tr *trial) normalField(key string, value any, generation int64) any {
 	case "uid":
 		return tr.uid(fmt.Sprint(value))
 	case "clusterIP", "clusterIPs":
-		// The API server chooses it at random. Two runs get the same by chance, and then it would not be masked.
 		if !strings.Contains(fmt.Sprint(value), corev1.ClusterIPNone) {
-			return "chosen"
+			return chosen
 		}
 	}
 	return tr.normalValue(value, generation)

@@ -19,3 +19,20 @@ func TestAddressesThatTheAPIServerChoosesAreEqual(t *testing.T) {
 		t.Errorf("a Service without an address is equal to one that has one")
 	}
 }
+
+func TestNodePortsThatTheAPIServerChoosesAreEqual(t *testing.T) {
+	t.Parallel()
+	normal := func(port int64) any {
+		tr := &trial{state: &State{taken: []int32{30200}}}
+		tr.names = newNames(tr)
+		return tr.normalValue(port, 1)
+	}
+	if one, other := normal(30000), normal(32767); one != other {
+		t.Errorf("%v and %v are not equal", one, other)
+	}
+	for _, port := range []int64{30200, 29999, 32768, 80} {
+		if one := normal(port); one == normal(30000) {
+			t.Errorf("%d is equal to a port that the API server has chosen: %v", port, one)
+		}
+	}
+}
