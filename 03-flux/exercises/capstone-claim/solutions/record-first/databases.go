@@ -27,15 +27,19 @@ func (r *databaseReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err := r.Get(ctx, req.NamespacedName, database); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	// What the cache may lack decides here.
+	// What the cache may lack decides here. The claim is read before the Database: the record with which a replica requests a database
+	// is then older than the deletion of the Database, and finalize finds it.
+	claim, err := r.claimOf(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if !database.DeletionTimestamp.IsZero() || database.Status.ID == "" {
 		if err := r.live.Get(ctx, req.NamespacedName, database); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	claim, err := r.claimOf(ctx, database)
-	if err != nil {
-		return ctrl.Result{}, err
+	if claim != nil && !metav1.IsControlledBy(database, claim) {
+		claim = nil
 	}
 	if !database.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, database, claim)
@@ -82,23 +86,30 @@ func (r *databaseReconciler) observe(ctx context.Context, database *databases.Da
 	return result, nil
 }
 
-// find returns the database in the cloud. It is created if its ID was not recorded.
+// find returns the database in the cloud. It is created if its ID was not recorded, and the cloud has none with its token: the cloud
+// forgets tokens, but its databases keep theirs.
 func (r *databaseReconciler) find(ctx context.Context, database *databases.Database) (databases.CloudDatabase, error) {
 	if database.Status.ID != "" {
 		return r.cloud.Get(ctx, database.Status.ID)
 	}
+	token := string(database.UID)
+	all, err := r.cloud.List(ctx)
+	if err != nil {
+		return databases.CloudDatabase{}, err
+	}
+	for _, one := range all {
+		if one.Token == token {
+			return one, nil
+		}
+	}
 	spec := databases.CloudSpec{Engine: database.Spec.Engine, SizeGB: database.Spec.SizeGB, Class: database.Spec.Class}
-	return r.cloud.Create(ctx, string(database.UID), spec)
+	return r.cloud.Create(ctx, token, spec)
 }
 
-// claimOf returns the claim that controls a Database, or nil.
-func (r *databaseReconciler) claimOf(ctx context.Context, database *databases.Database) (*databases.DatabaseClaim, error) {
+// claimOf returns the claim of that name, or nil.
+func (r *databaseReconciler) claimOf(ctx context.Context, key client.ObjectKey) (*databases.DatabaseClaim, error) {
 	claim := &databases.DatabaseClaim{}
-	if owner := metav1.GetControllerOf(database); owner == nil || owner.Name != database.Name {
-		return nil, nil
-	}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(database), claim)
-	if err != nil || !metav1.IsControlledBy(database, claim) {
+	if err := r.live.Get(ctx, key, claim); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return claim, nil
@@ -109,11 +120,12 @@ func (r *databaseReconciler) finalize(ctx context.Context, database *databases.D
 	if !controllerutil.ContainsFinalizer(database, finalizer) {
 		return nil
 	}
-	policy := database.Spec.DeletionPolicy
+	policy, requested := database.Spec.DeletionPolicy, true
 	if claim != nil {
-		policy = claim.Spec.DeletionPolicy
+		// Without the record no process has requested a database.
+		policy, requested = claim.Spec.DeletionPolicy, database.Status.ID != "" || claim.Status.DatabaseUID == string(database.UID)
 	}
-	if policy == databases.Delete {
+	if policy == databases.Delete && requested {
 		if err := r.delete(ctx, database); err != nil {
 			return err
 		}
@@ -121,22 +133,17 @@ func (r *databaseReconciler) finalize(ctx context.Context, database *databases.D
 	return r.release(ctx, database)
 }
 
-// delete deletes the database in the cloud, also if it was created just before a crash.
+// delete deletes the database in the cloud. One whose ID is not recorded may have been created just before a crash, or its creation
+// may still be in flight in another process. So it is found, or created: the token is used then, and the other creation comes to the
+// database that is deleted here.
 func (r *databaseReconciler) delete(ctx context.Context, database *databases.Database) error {
 	id := database.Status.ID
 	if id == "" {
-		all, err := r.cloud.List(ctx)
+		found, err := r.find(ctx, database)
 		if err != nil {
 			return err
 		}
-		for _, one := range all {
-			if one.Token == string(database.UID) {
-				id = one.ID
-			}
-		}
-	}
-	if id == "" {
-		return nil
+		id = found.ID
 	}
 	if err := r.cloud.Delete(ctx, id); !errors.Is(err, databases.ErrNotFound) {
 		return err
