@@ -192,6 +192,11 @@ func others(t *check.T, entry Entry) {
 		}
 		c.cloud.expect(3, 3)
 	})
+	names(t, entry)
+}
+
+// names checks that a name is not what a claim controls.
+func names(t *check.T, entry Entry) {
 	t.Behaviour("a Database that takes the name just before the claim's is created is left alone", func(b *check.B) {
 		c := newCluster(b, entry)
 		var taken atomic.Pointer[databases.Database]
@@ -221,5 +226,26 @@ func others(t *check.T, entry Entry) {
 			return ""
 		})
 		c.untouched(database)
+	})
+	t.Behaviour("a Database that takes the name just before the claim's is deleted is left alone", func(b *check.B) {
+		c, _ := started(b, entry)
+		var taken atomic.Pointer[databases.Database]
+		c.operator.Intercept(func(request kube.Request) error {
+			if taken.Load() == nil && request.Resource == "databases" && kube.Deletes(request) {
+				c.replaceDatabase("a")
+				taken.Store(c.getDatabase("a"))
+			}
+			return nil
+		})
+		c.remove("a", background)
+		c.eventually(func() string {
+			if c.getClaim("a") != nil {
+				return "the claim was deleted, and is still there"
+			}
+			return ""
+		})
+		if before := taken.Load(); before != nil {
+			c.untouched(before)
+		}
 	})
 }

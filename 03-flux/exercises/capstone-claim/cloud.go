@@ -39,7 +39,10 @@ type cloud struct {
 	down     bool
 	// slow is how long it takes until a request takes effect.
 	slow time.Duration
-	// late is how many requests take effect, and time out then.
+	// hold holds the first creation until it is closed, if it is set. held is set once it does.
+	hold chan time.Time
+	held bool
+	// late is how many creations and deletions take effect, and time out then.
 	late int
 	// crash says at which requests a process crashes, and whether they take effect before.
 	crash      func(number int, verb string) bool
@@ -145,7 +148,7 @@ func send[T any](ctx context.Context, s *session, verb, what string, effect func
 	select {
 	case <-ctx.Done():
 		return none, ctx.Err()
-	case <-time.After(s.slow):
+	case <-s.arrives(verb):
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +171,7 @@ func send[T any](ctx context.Context, s *session, verb, what string, effect func
 		s.crashed = true
 		s.process.Crash()
 		return none, context.Canceled
-	case s.late > 0:
+	case s.late > 0 && (verb == "create" || verb == "delete"):
 		s.b.Event("    it takes effect, and times out")
 		s.late--
 		return none, errTimeout
@@ -176,6 +179,18 @@ func send[T any](ctx context.Context, s *session, verb, what string, effect func
 		s.b.Event("    it fails: %v", err)
 	}
 	return result, err
+}
+
+// arrives is closed, or sends, when a request reaches the cloud.
+func (s *session) arrives(verb string) <-chan time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if verb != "create" || s.hold == nil || s.held {
+		return time.After(s.slow)
+	}
+	s.held = true
+	s.b.Event("  a creation is in flight")
+	return s.hold
 }
 
 func (s *session) Create(ctx context.Context, token string, spec databases.CloudSpec) (databases.CloudDatabase, error) {

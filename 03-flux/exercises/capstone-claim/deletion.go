@@ -2,6 +2,7 @@ package claim
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,9 +126,11 @@ func again(t *check.T, entry Entry) {
 	}
 }
 
+// other is the finalizer of another controller.
+const other = "example.com/backup"
+
 // held checks deletions that take long.
 func held(t *check.T, entry Entry) {
-	const other = "example.com/backup"
 	t.Behaviour("a claim that another finalizer holds keeps that one, and gets no other Database", func(b *check.B) {
 		c := newCluster(b, entry)
 		c.operator.Start()
@@ -180,6 +183,31 @@ func held(t *check.T, entry Entry) {
 		c.remove("a", background)
 		c.gone("a")
 		c.cloud.expect(1, 0)
+	})
+	added(t, entry)
+}
+
+// added checks that finalizers of others stay, whenever they come.
+func added(t *check.T, entry Entry) {
+	t.Behaviour("a finalizer that another controller adds to a claim at the same time stays", func(b *check.B) {
+		c := newCluster(b, entry)
+		var once sync.Once
+		c.operator.Intercept(func(request kube.Request) error {
+			if request.Resource == "databaseclaims" && kube.Writes(request) {
+				once.Do(func() {
+					c.change("a", "another controller adds its finalizer", func(claim *databases.DatabaseClaim) {
+						claim.Finalizers = append(claim.Finalizers, other)
+					})
+				})
+			}
+			return nil
+		})
+		c.operator.Start()
+		c.claim("a", nil)
+		c.ready("a")
+		if finalizers := c.getClaim("a").Finalizers; !slices.Contains(finalizers, other) {
+			b.Fatalf("another controller added its finalizer, and a write of the operator removed it: %v are left", finalizers)
+		}
 	})
 }
 

@@ -117,6 +117,21 @@ func crashes(t *check.T, entry Entry) {
 			c.cloud.crashAfter = after
 		})
 	})
+	t.Behaviour("at whichever request it crashes, and starts a day later, there is one database, and in the end none", func(b *check.B) {
+		// What takes effect, and is not recorded, is what a day makes dangerous.
+		for number, more := 1, true; more; number++ {
+			b.Event("the story anew: a crash after the request to the cloud %d", number)
+			more = story(b, func(c *cluster) {
+				c.cloud.crash = func(n int, _ string) bool { return n == number }
+				c.cloud.crashAfter, c.operator.WhileDown = true, c.cloud.forget
+			})
+		}
+	})
+	deletedWhileDown(t, entry)
+}
+
+// deletedWhileDown checks it with a claim that is deleted after a crash, and before the restart.
+func deletedWhileDown(t *check.T, entry Entry) {
 	for _, propagation := range []metav1.DeletionPropagation{background, foreground} {
 		t.Behaviour("what was created just before a crash is deleted with the claim: "+string(propagation), func(b *check.B) {
 			c := newCluster(b, entry)
@@ -141,81 +156,4 @@ func crashes(t *check.T, entry Entry) {
 			c.cloud.expect(2, 1)
 		})
 	}
-}
-
-// replicas checks it with two processes.
-func replicas(t *check.T, entry Entry) {
-	t.Behaviour("two replicas create one database for each claim, and delete it", func(b *check.B) {
-		c := newCluster(b, entry)
-		c.cloud.slow = 200 * time.Millisecond // so that they send their requests at the same time
-		c.operator.Start()
-		c.operator.Start()
-		names := []string{"a", "b", "c"}
-		for _, name := range names {
-			c.claim(name, nil)
-		}
-		for _, name := range names {
-			c.ready(name)
-		}
-		c.cloud.expect(3, 3)
-		for _, name := range names {
-			c.remove(name, background)
-		}
-		for _, name := range names {
-			c.gone(name)
-		}
-		c.cloud.expect(3, 0)
-	})
-	behind(t, entry)
-}
-
-// behind checks it with a cache that is.
-func behind(t *check.T, entry Entry) {
-	t.Behaviour("a replica that has not noticed the deletion of a claim creates nothing for it", func(b *check.B) {
-		c, _ := started(b, entry)
-		old := c.operator.Processes[0]
-		old.Wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "databaseclaims" })
-		ahead := c.operator.Start()
-		c.remove("a", background)
-		c.gone("a")
-		ahead.End()
-		for _, name := range []string{"marker", "another-marker"} {
-			c.database(name)
-			c.eventually(func() string { return c.databaseReport(name, metav1.ConditionFalse, databases.ReasonNotOwned) })
-		}
-		// What it may have created in vain the garbage collector deletes.
-		c.cloud.expect(1, 0)
-	})
-	t.Behaviour("a Database that the cache lacks is not created again, not lost, and not that of another", func(b *check.B) {
-		c, _ := started(b, entry)
-		o := c.operator.Processes[0]
-		o.Wire.SilenceWatches(func(r kube.Request) bool { return r.Resource == "databases" })
-		c.claim("b", nil)
-		c.eventually(func() string {
-			if c.getDatabase("b") == nil {
-				return "there is no Database"
-			}
-			return ""
-		})
-		c.touch("b")
-		// Once another claim has been looked at, this one has been, too.
-		c.claim("c", nil)
-		c.eventually(func() string {
-			// An operator that reads from the API server, and looks at the Database when its claim changes, is further than its cache.
-			if c.claimReport("c", metav1.ConditionTrue, databases.ReasonAvailable) == "" {
-				return ""
-			}
-			return c.claimReport("c", metav1.ConditionUnknown, databases.ReasonPending)
-		})
-		for _, reason := range []string{databases.ReasonLost, databases.ReasonNameConflict} {
-			if c.claimReport("b", metav1.ConditionFalse, reason) == "" {
-				b.Fatalf("the Database of the claim is there, and Ready is False, %s", reason)
-			}
-		}
-		o.Wire.CutWatches()
-		o.Wire.Release()
-		c.ready("b")
-		c.ready("c")
-		c.cloud.expect(3, 3)
-	})
 }

@@ -93,6 +93,18 @@ func (c *cluster) removeDatabase(name string) {
 	c.must("deleting a Database", c.client.Delete(c.b.Context(), database))
 }
 
+// replaceDatabase deletes a Database without waiting for finalizers, and creates one that no claim controls, as an administrator.
+func (c *cluster) replaceDatabase(name string) {
+	c.b.Event("an administrator removes the finalizers of the Database %s", name)
+	c.must("changing a Database", retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		database := c.getDatabase(name)
+		database.Finalizers = nil
+		return c.client.Update(c.b.Context(), database)
+	}))
+	c.removeDatabase(name)
+	c.database(name)
+}
+
 // getClaim returns a claim, or nil.
 func (c *cluster) getClaim(name string) *databases.DatabaseClaim {
 	claim := &databases.DatabaseClaim{}
