@@ -130,6 +130,20 @@ func follows(t *check.T, entry Entry) {
 		c.setSource("two")
 		c.expect("two", "a", "b")
 	})
+	empties(t, entry)
+}
+
+// empties checks that no data is data, too.
+func empties(t *check.T, entry Entry) {
+	t.Behaviour("a source without data has copies without data", func(b *check.B) {
+		c := started(b, entry)
+		c.update(c.source.Namespace, func(secret *corev1.Secret) { secret.Data = nil })
+		c.expectData("", "a", "b")
+		c.targets("new")
+		c.expectData("", "a", "b", "new")
+		c.setSource("two")
+		c.expect("two", "a", "b", "new")
+	})
 }
 
 // others checks that what is not the mirror's is left alone.
@@ -164,7 +178,40 @@ func others(t *check.T, entry Entry) {
 		c.verifyAll()
 		c.expect("three", "a", "b")
 	})
+	marked(t, entry)
 	checkRaces(t, entry)
+}
+
+// marked checks that the label and the annotation alone make no copy.
+func marked(t *check.T, entry Entry) {
+	t.Behaviour("a source that is marked as a copy stays as it is", func(b *check.B) {
+		c := started(b, entry)
+		b.Event("a user gives the source the label and the annotation of a copy")
+		c.update(c.source.Namespace, func(secret *corev1.Secret) {
+			secret.Labels, secret.Annotations = c.marksOfCopies()
+		})
+		c.leaveAlone(c.source.Namespace, c.secret(c.source.Namespace).ResourceVersion)
+		c.targets("new")
+		c.expect("one", "a", "b", "new")
+		c.verifyAll()
+		c.targets("last")
+		c.expect("one", "a", "b", "new", "last")
+	})
+	t.Behaviour("a Secret of another name that is marked as a copy stays as it is", func(b *check.B) {
+		c := started(b, entry)
+		c.namespace("other", nil)
+		untouched := []func() string{c.markedOther("b"), c.markedOther("other")}
+		c.twice("a", "b")
+		c.label("b", false)
+		c.expect("three", "a")
+		c.verifyAll()
+		c.stop()
+		for _, text := range untouched {
+			if why := text(); why != "" {
+				b.Fatalf("a Secret of another name has the label and the annotation of a copy, and was %s", why)
+			}
+		}
+	})
 }
 
 // checkRaces checks that a write is bound to what was read before it.

@@ -184,7 +184,10 @@ func losesItsLabel(c *cluster) string {
 }
 
 // expect waits until these namespaces have a copy with the word, and no other of them has one.
-func (c *cluster) expect(word string, names ...string) {
+func (c *cluster) expect(word string, names ...string) { c.expectData("word="+word, names...) }
+
+// expectData does that for all of the data, as describe says it.
+func (c *cluster) expectData(data string, names ...string) {
 	slices.Sort(names)
 	c.b.Eventually(patience, func() string {
 		c.running()
@@ -197,14 +200,14 @@ func (c *cluster) expect(word string, names ...string) {
 		}
 		want := map[string]string{}
 		for _, name := range names {
-			want[name] = "word=" + word
+			want[name] = data
 		}
 		if maps.Equal(found, want) {
 			return ""
 		}
 		return fmt.Sprintf("%sthe copies should be %s, and are %s", c.crash, list(want), list(found))
 	})
-	c.b.Event("the copies are right: %q in %v", word, names)
+	c.b.Event("the copies are right: %q in %v", data, names)
 }
 
 func list(copies map[string]string) string {

@@ -29,6 +29,7 @@ func rests(t *check.T, entry Entry) {
 	})
 	t.Behaviour("when everything is in order, nothing is written: not by verify, and not after a restart", func(b *check.B) {
 		c := started(b, entry)
+		c.change("a", func(secret *corev1.Secret) { secret.Labels["team"], secret.Annotations["note"] = "red", "mine" })
 		c.verifyAll()
 		c.stop()
 		before := c.writesIn("a", "b")

@@ -112,17 +112,48 @@ func (c *cluster) another(name string, labels, annotations map[string]string) st
 	return secret.ResourceVersion
 }
 
+// marksOfCopies are the label and the annotation of a copy.
+func (c *cluster) marksOfCopies() (labels, annotations map[string]string) {
+	return map[string]string{copyLabel: "true"}, map[string]string{sourceAnnotation: c.source.String()}
+}
+
+// markedOther creates a Secret of another name that is marked as a copy. The result says what has happened to it.
+func (c *cluster) markedOther(name string) func() string {
+	c.b.Event("a user creates a Secret of another name in %s, with the label and the annotation of a copy", name)
+	labels, annotations := c.marksOfCopies()
+	created, err := c.secrets(name).Create(c.b.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "backup", Labels: labels, Annotations: annotations},
+		Data:       map[string][]byte{"word": []byte("of another")},
+	}, metav1.CreateOptions{})
+	c.must("creating a Secret", err)
+	return func() string {
+		live, err := c.secrets(name).Get(c.b.Context(), created.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "deleted"
+		}
+		c.must("reading a Secret", err)
+		if live.ResourceVersion != created.ResourceVersion {
+			return "changed"
+		}
+		return ""
+	}
+}
+
 // leaveAlone notes a Secret that is no copy: expect fails as soon as it is not as it was.
 func (c *cluster) leaveAlone(name, version string) { c.alone[name] = version }
 
 // touched says what has happened to the Secrets that have to be left alone.
 func (c *cluster) touched() string {
 	for name, version := range c.alone {
+		what := "a Secret of the name that is no copy"
+		if name == c.source.Namespace {
+			what = "the source"
+		}
 		switch live := c.secret(name); {
 		case live == nil:
-			return "a Secret of the name that is no copy was deleted"
+			return what + " was deleted"
 		case live.ResourceVersion != version:
-			return "a Secret of the name that is no copy was changed"
+			return what + " was changed"
 		}
 	}
 	return ""

@@ -37,7 +37,8 @@ func (m *mirror) sync(ctx context.Context) error {
 	}
 	copies := map[string]*corev1.Secret{}
 	for i := range secrets.Items {
-		if secret := &secrets.Items[i]; secret.Annotations[sourceAnnotation] == m.source.String() {
+		// The source has the marks, too, if it was restored from a copy.
+		if secret := &secrets.Items[i]; secret.Namespace != m.source.Namespace && secret.Annotations[sourceAnnotation] == m.source.String() {
 			copies[secret.Namespace] = secret
 		}
 	}

@@ -71,8 +71,9 @@ func (m *mirror) remove(ctx context.Context, current *corev1.Secret) error {
 	return err
 }
 
+// isCopy leaves out the source, which has the marks, too, if it was restored from a copy.
 func (m *mirror) isCopy(secret *corev1.Secret) bool {
-	return secret.Labels[copyLabel] == "true" && secret.Annotations[sourceAnnotation] == m.source.String()
+	return secret.Namespace != m.source.Namespace && secret.Labels[copyLabel] == "true" && secret.Annotations[sourceAnnotation] == m.source.String()
 }
 
 func (m *mirror) copyOf(source *corev1.Secret, namespace string) *corev1.Secret {
