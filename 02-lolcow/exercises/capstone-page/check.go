@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -35,6 +34,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	deletions(t, work)
 	rests(t, work)
 	faults(t, work)
+	unwritten(t, work)
 }
 
 // started is a cluster with an operator, and a Page that is ready.
@@ -119,78 +119,6 @@ func permissions(t *check.T, work check.Work[Entry]) {
 		if !blocks(c.role()) {
 			b.Fatalf("role.yaml does not permit to update pages/finalizers, which OwnerReferencesPermissionEnforcement asks for")
 		}
-	})
-}
-
-// drift checks that what others do to a Page's objects is corrected, unless it is theirs.
-func drift(t *check.T, work check.Work[Entry]) {
-	t.Behaviour("what users change in its objects is corrected", func(b *check.B) {
-		c := started(b, work)
-		config := c.object(kinds[0], "a").(*corev1.ConfigMap)
-		c.patch(config, "the Markdown", func() { config.Data[pages.Key] = "# Hacked" })
-		deployment := c.deployment("a")
-		c.patch(deployment, "the image", func() { deployment.Spec.Template.Spec.Containers[0].Image = "hacked" })
-		service := c.object(kinds[2], "a").(*corev1.Service)
-		c.patch(service, "the port", func() { service.Spec.Ports[0].Port = 8081 })
-		c.corrected("a")
-	})
-	t.Behaviour("what users delete of its objects is created again", func(b *check.B) {
-		c := started(b, work)
-		for _, k := range kinds {
-			c.delete(k, "a")
-		}
-		c.corrected("a")
-		c.ready("a")
-	})
-	t.Behaviour("the number of Pods, labels and annotations of others stay", func(b *check.B) {
-		c := started(b, work)
-		deployment, service := c.deployment("a"), c.object(kinds[2], "a")
-		c.patch(deployment, "three Pods", func() { deployment.Spec.Replicas = new(int32(3)) })
-		c.patch(service, "an annotation", func() { service.SetAnnotations(map[string]string{"example.com/team": "web"}) })
-		c.patch(deployment, "a label", func() { deployment.Labels = with(deployment.Labels, "example.com/team", "web") })
-		c.change("a", "the Markdown", func(page *pages.Page) { page.Spec.Markdown = "# Another" })
-		c.ready("a")
-		c.operator.Restart()
-		c.settle("b")
-		deployment = c.deployment("a")
-		switch {
-		case *deployment.Spec.Replicas != 3:
-			b.Fatalf("an autoscaler wants three Pods, and the Deployment has %d", *deployment.Spec.Replicas)
-		case deployment.Labels["example.com/team"] != "web":
-			b.Fatalf("a label of the Deployment that is not the operator's was removed")
-		case c.object(kinds[2], "a").GetAnnotations()["example.com/team"] != "web":
-			b.Fatalf("an annotation of the Service that is not the operator's was removed")
-		}
-	})
-	t.Behaviour("a DNS record that another client has deleted is written again, at the latest when the Page changes", func(b *check.B) {
-		c := started(b, work)
-		b.Event("the records are deleted")
-		c.dns.set(func(s *service) { s.records = map[string]pages.Record{otherID: s.records[otherID]} })
-		c.change("a", "the Markdown", func(page *pages.Page) { page.Spec.Markdown = "# Another" })
-		c.eventually(func() string {
-			if _, found := c.dns.find(hostname("a")); !found {
-				return "there is no DNS record of " + hostname("a")
-			}
-			return ""
-		})
-	})
-}
-
-func with(labels map[string]string, key, value string) map[string]string {
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	return labels
-}
-
-// corrected waits until a Page has what its spec asks for.
-func (c *cluster) corrected(name string) {
-	c.eventually(func() string {
-		if text := c.unlike(c.getPage(name)); text != "" {
-			return "of the Page " + name + ": " + text
-		}
-		return ""
 	})
 }
 

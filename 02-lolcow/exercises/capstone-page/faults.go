@@ -1,8 +1,11 @@
 package page
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/02-lolcow/exercises/internal/pages"
 	"example.com/workbook/shared/exercise/check"
@@ -104,6 +107,51 @@ func faults(t *check.T, work check.Work[Entry]) {
 		c.named()
 	})
 	crashes(t, work)
+}
+
+// unwritten checks that an object that cannot be written is not overlooked.
+func unwritten(t *check.T, work check.Work[Entry]) {
+	for i, resource := range []string{"configmaps", "deployments", "services"} {
+		t.Behaviour("a Page whose "+kinds[i].name+" cannot be written is not ready, and the write is tried again", func(b *check.B) {
+			c := newCluster(b, work)
+			c.rejected(resource, func() {
+				c.operator.Start()
+				c.page("a", nil)
+			})
+			c.ready("a")
+			if i < 2 {
+				c.rejected(resource, func() {
+					c.change("a", "the Markdown", func(page *pages.Page) { page.Spec.Markdown = "# Another" })
+				})
+				c.ready("a")
+			}
+		})
+	}
+}
+
+// rejected lets writes of a resource fail until four have, from what is done first. Meanwhile the Page a must not be ready.
+func (c *cluster) rejected(resource string, first func()) {
+	var failed atomic.Int64
+	c.b.Event("the API server rejects writes of %s", resource)
+	c.operator.Intercept(func(request kube.Request) error {
+		if kube.Writes(request) && request.Resource == resource {
+			failed.Add(1)
+			return kube.ErrAway
+		}
+		return nil
+	})
+	first()
+	c.eventually(func() string {
+		if c.report("a", metav1.ConditionTrue, pages.ReasonServing) == "" {
+			c.b.Fatalf("writes of %s fail, and the Page is ready", resource)
+		}
+		if n := failed.Load(); n < 4 {
+			return fmt.Sprintf("writes of %s fail, and %d were sent", resource, n)
+		}
+		return ""
+	})
+	c.b.Event("the API server accepts them again")
+	c.operator.Intercept(nil)
 }
 
 // crashes checks it with a process that crashes after each request. The state before a request is that after the one before.

@@ -48,7 +48,7 @@ func (c *cluster) unlike(page *pages.Page) string {
 }
 
 func unlikeConfig(page *pages.Page, config *corev1.ConfigMap) string {
-	if len(config.Data) != 1 || config.Data[pages.Key] != page.Spec.Markdown {
+	if len(config.Data) != 1 || len(config.BinaryData) > 0 || config.Data[pages.Key] != page.Spec.Markdown {
 		return fmt.Sprintf("its ConfigMap does not have the Markdown, and nothing else, under the key %s", pages.Key)
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 
 	"example.com/workbook/02-lolcow/exercises/internal/pages"
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // reports checks the condition, Events and the metric.
@@ -67,6 +69,7 @@ func reports(t *check.T, work check.Work[Entry]) {
 		}
 	})
 	events(t, work)
+	announcedOnce(t, work)
 	t.Behaviour("the metric says of each Page whether it is ready, and has no series of one that is gone", func(b *check.B) {
 		c := started(b, work)
 		c.stray(kinds[0], "b")
@@ -132,6 +135,29 @@ func events(t *check.T, work check.Work[Entry]) {
 		c.announced("c", "Normal Serving")
 		c.announced("a", "Warning DNSError", "Normal Serving")
 		c.announced("b", "Warning NameConflict")
+	})
+}
+
+// announcedOnce checks that what is tried again is not announced again.
+func announcedOnce(t *check.T, work check.Work[Entry]) {
+	t.Behaviour("a reason whose write fails some times is announced once", func(b *check.B) {
+		c := newCluster(b, work)
+		c.stray(kinds[0], "a")
+		var failed atomic.Int64
+		c.operator.Intercept(func(request kube.Request) error {
+			if kube.Writes(request) && request.Resource == "pages/status" && failed.Add(1) <= 3 {
+				return kube.ErrAway
+			}
+			return nil
+		})
+		c.operator.Start()
+		c.page("a", nil)
+		c.notReady("a", pages.ReasonNameConflict)
+		// Events are sent later than they are recorded: when there is one of another Page, those of this one are there, too.
+		c.page("b", nil)
+		c.ready("b")
+		c.announced("b", "Normal Serving")
+		c.announced("a", "Warning NameConflict")
 	})
 }
 

@@ -25,7 +25,9 @@ type desired struct {
 func wanted(page *pages.Page) (config, deployment, service desired) {
 	labels := map[string]string{"app.kubernetes.io/name": "page", "app.kubernetes.io/instance": page.Name}
 	c, d, s := &corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}
-	config = desired{"ConfigMap", c, func() { c.Data = map[string]string{pages.Key: page.Spec.Markdown} }}
+	config = desired{"ConfigMap", c, func() {
+		c.Data, c.BinaryData = map[string]string{pages.Key: page.Spec.Markdown}, nil
+	}}
 	deployment = desired{"Deployment", d, func() { setDeployment(d, page, labels) }}
 	service = desired{"Service", s, func() {
 		s.Spec.Selector = labels
