@@ -156,4 +156,20 @@ func nodes(t *check.T, entry Entry) {
 		c.complete("p", "a Succeeded", "b Succeeded", "c Succeeded")
 		c.complete("q", "b Succeeded", "c Succeeded", "a Succeeded")
 	})
+	deselected(t, entry)
+}
+
+// deselected checks that a node that has its turn is done, whatever is selected.
+func deselected(t *check.T, entry Entry) {
+	t.Behaviour("the Patrol is not complete while a node has its turn that is not selected any more", func(b *check.B) {
+		c := started(b, entry)
+		c.leave("b")
+		c.leave("c")
+		c.changeNode("a", "it is not selected any more", func(node *corev1.Node) { node.Labels = nil })
+		c.patrol("later", func(patrol *patrols.Patrol) { patrol.Spec.NodeSelector = map[string]string{"example.com/none": "yes"} })
+		// Once the later one is complete, the operator has looked at the earlier one, too.
+		c.complete("later")
+		c.let("a")
+		c.complete("p", "a Succeeded")
+	})
 }

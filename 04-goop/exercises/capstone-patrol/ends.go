@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/04-goop/exercises/internal/patrols"
 	"example.com/workbook/shared/exercise/check"
@@ -111,6 +112,29 @@ func ends(t *check.T, entry Entry) {
 		c.complete("p", "a Succeeded", "b Succeeded", "c Succeeded")
 	})
 	latches(t, entry)
+	lowered(t, entry)
+}
+
+// lowered checks a budget that is exceeded while a node has its turn.
+func lowered(t *check.T, entry Entry) {
+	t.Behaviour("a budget that is lowered while a node has its turn ends the Patrol when that is done", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.failing["a"] = true
+		c.hold("b")
+		c.start()
+		c.patrol("p", func(patrol *patrols.Patrol) { patrol.Spec.MaxFailures = 1 })
+		c.running("b")
+		c.change("p", "maxFailures 0", func(patrol *patrols.Patrol) { patrol.Spec.MaxFailures = 0 })
+		c.eventually(func() string {
+			if c.report("p", patrols.ConditionFailed, metav1.ConditionTrue, patrols.ReasonBudgetExceeded) == "" {
+				b.Fatalf("a node has its turn, and the end of the Patrol is reported")
+			}
+			return c.report("p", patrols.ConditionComplete, metav1.ConditionFalse, patrols.ReasonRunning)
+		})
+		c.let("b")
+		c.failed("a Failed", "b Succeeded")
+		c.order("a", "b")
+	})
 }
 
 // settle waits until another Patrol is complete, which selects another node: then the operator has looked at p, too.
@@ -195,5 +219,42 @@ func deletions(t *check.T, entry Entry) {
 		c.complete("p", "a Succeeded", "b Succeeded", "c Succeeded")
 		c.remove("p")
 		c.gone()
+	})
+	earlier(t, entry)
+}
+
+// earlier checks that an earlier Patrol of the name is another one.
+func earlier(t *check.T, entry Entry) {
+	t.Behaviour("a Patrol of the same name that is created later has nothing of the earlier one", func(b *check.B) {
+		c := newCluster(b, entry)
+		c.start()
+		c.patrol("p", nil)
+		c.complete("p", "a Succeeded", "b Succeeded", "c Succeeded")
+		// The garbage collector is late: the Jobs of the earlier one are still there.
+		left, before := c.jobs(), len(c.process.Wire.Requests("create"))
+		c.remove("p")
+		c.eventually(func() string {
+			if c.get("p") != nil {
+				return "the Patrol was deleted, and is still there"
+			}
+			return ""
+		})
+		c.patrol("p", nil)
+		// An operator may also try again until the names of the Jobs are free.
+		c.eventually(func() string {
+			if len(c.begun) == 3 && len(c.get("p").Status.Nodes) > 0 {
+				b.Fatalf("the command has not begun for the later Patrol, and a node is done")
+			}
+			if len(c.begun) == 3 && len(c.process.Wire.Requests("create")) < before+3 {
+				return "the later Patrol is not begun"
+			}
+			return ""
+		})
+		b.Event("the garbage collector deletes the Jobs of the earlier Patrol")
+		for i := range left {
+			c.deleteJob(&left[i])
+		}
+		c.complete("p", "a Succeeded", "b Succeeded", "c Succeeded")
+		c.order("a", "b", "c", "a", "b", "c")
 	})
 }

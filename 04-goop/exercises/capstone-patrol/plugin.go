@@ -3,6 +3,7 @@ package patrol
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -120,7 +121,7 @@ func (f *follow) wrote(want ...string) {
 func (f *follow) done(name string, result patrols.Result) {
 	f.b.Event("the operator reports that %s is done: %s", name, result)
 	patrol := f.get("p")
-	patrol.Status.Nodes = append(patrol.Status.Nodes, patrols.Node{Name: name, UID: types.UID("uid-of-" + name), Result: result})
+	patrol.Status.Nodes = append(patrol.Status.Nodes, patrols.Node{Name: name, UID: types.UID(fmt.Sprintf("node-%d", len(patrol.Status.Nodes))), Result: result})
 	f.must("writing the status", f.cluster.client.Status().Update(f.b.Context(), patrol))
 }
 
@@ -149,6 +150,16 @@ func plugins(t *check.T, entry Entry) {
 		f.ends(patrols.ConditionComplete)
 		f.returns("the Patrol is complete", 0)
 		f.wrote("a Succeeded", "b Failed", "c Succeeded")
+	})
+	t.Behaviour("it writes a node that has the name of an earlier one, too", func(b *check.B) {
+		f := newFollow(b, entry)
+		f.start()
+		f.done("a", patrols.Failed)
+		f.done("b", patrols.Succeeded)
+		f.done("a", patrols.Succeeded)
+		f.ends(patrols.ConditionComplete)
+		f.returns("the Patrol is complete", 0)
+		f.wrote("a Failed", "b Succeeded", "a Succeeded")
 	})
 	t.Behaviour("it returns 1 when the Patrol has failed, also before it was called", func(b *check.B) {
 		f := newFollow(b, entry)
@@ -200,9 +211,19 @@ func broken(t *check.T, entry Entry) {
 		f.returns("the Patrol is complete", 0)
 		f.wrote("a Succeeded", "b Failed", "c Succeeded")
 	})
-	t.Behaviour("while the API server is away, the deadline still expires", func(b *check.B) {
+	t.Behaviour("while the API server is away, the deadline still expires, and it can be interrupted", func(b *check.B) {
 		f := newFollow(b, entry)
 		f.wire.Fail(1000, func(kube.Request) bool { return true })
+		interrupted, interrupt := context.WithCancel(b.Context())
+		f.call(interrupted)
+		b.Eventually(begin, func() string {
+			if len(f.wire.Requests()) == 0 {
+				return "the plugin sends no request"
+			}
+			return ""
+		})
+		interrupt()
+		f.returns("its context was cancelled", 130)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		f.call(ctx)
