@@ -92,6 +92,8 @@ func (s steps) forgetAndDone(context.Context) error {
 
 // drains reports whether ShutDownWithDrain returns. If it can return, it does so within a much shorter time.
 func drains(queue queue) bool {
+	// After ShutDownWithDrain the goroutine that delays keys runs on until its next tick, some seconds later.
+	defer queue.ShutDown()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
