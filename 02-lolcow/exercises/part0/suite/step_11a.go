@@ -1,12 +1,15 @@
 package suite
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,6 +64,7 @@ func (s *suite) installCRD(b *check.B) {
 
 // types are the behaviours of step 11a: what the API server does with a Lolcow, without any controller.
 func (s *suite) types() {
+	s.reconciles("a Lolcow is in a namespace, and the API server serves it as lolcows", (*env).served)
 	s.reconciles("a Lolcow with a greeting, a port and a number of replicas is accepted, and stored as it is", func(e *env) {
 		e.create("cow", fields{"greeting": "Moo", "port": int64(30085), "replicas": int64(3)})
 		e.expectSpec("greeting", "Moo")
@@ -102,9 +106,21 @@ func (e *env) createTyped(manifest string) {
 	e.must(e.client.Create(e.Context(), typed), "creating a Lolcow from Go")
 }
 
+// served looks for the resource of the kind Lolcow, as kubectl does. The steps that follow know it by its name.
+func (e *env) served() {
+	mapping, err := e.client.RESTMapper().RESTMapping(lolcowKind.GroupKind(), lolcowKind.Version)
+	e.must(err, "looking for the resource of the kind Lolcow")
+	if resource, scope := mapping.Resource.Resource, mapping.Scope.Name(); resource != "lolcows" || scope != meta.RESTScopeNameNamespace {
+		e.Fatalf("the resource is %s, its scope is %s; those of the scaffold are lolcows and %s", resource, scope, meta.RESTScopeNameNamespace)
+	}
+}
+
+// samplePort is the node port of the sample that the reader applies.
+const samplePort = 30685
+
 func (s *suite) samples() {
 	s.reconciles("the samples in config/samples are accepted", func(e *env) {
-		complete := 0
+		var ports []any
 		for file, content := range s.read(e.B, "config/samples") {
 			object := &unstructured.Unstructured{}
 			e.must(yaml.Unmarshal(content, &object.Object), "reading "+file)
@@ -117,12 +133,15 @@ func (s *suite) samples() {
 				e.Errorf("%s: %v", file, err)
 			}
 			greeting, _, _ := unstructured.NestedString(object.Object, "spec", "greeting")
-			if _, port, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "port"); greeting != "" && port {
-				complete++
+			if port, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "port"); greeting != "" && found {
+				ports = append(ports, port)
 			}
 		}
-		if complete == 0 {
+		switch {
+		case len(ports) == 0:
 			e.Fatalf("no sample in config/samples has a greeting and a port")
+		case !slices.Contains(ports, any(int64(samplePort))):
+			e.Fatalf("no sample in config/samples has a greeting and the port %d", samplePort)
 		}
 	})
 }
@@ -150,6 +169,7 @@ func (e *env) bounds() {
 		{"greeting", strings.Repeat("m", 1025), "a greeting of 1025 characters"},
 		{"port", int64(29999), "the port 29999"},
 		{"port", int64(32768), "the port 32768"},
+		{"port", "http", "a port that is a text"},
 		{"replicas", int64(-1), "-1 replicas"},
 		{"replicas", int64(11), "11 replicas"},
 		{"greeting", int64(7), "a greeting that is a number"},
@@ -162,13 +182,21 @@ func (e *env) bounds() {
 			e.Fatalf("%s is rejected with another message: %v", one.is, err)
 		}
 	}
-	for _, spec := range []fields{
-		{"greeting": strings.Repeat("m", 1024)}, {"port": int64(30000)}, {"port": int64(32767)}, {"replicas": int64(10)},
+	for i, one := range []struct {
+		field string
+		value any
+		is    string
+	}{
+		{"greeting", "", "an empty greeting"},
+		{"greeting", "Muh 🐄\nMuh", "a greeting of two lines and a picture"},
+		{"greeting", strings.Repeat("m", 1024), "a greeting of 1024 characters"},
+		{"port", int64(30000), "the port 30000"},
+		{"port", int64(32767), "the port 32767"},
+		{"replicas", int64(10), "a number of 10 replicas"},
 	} {
-		object := e.newLolcow("", spec)
-		object.SetGenerateName("bound-")
+		object := e.newLolcow(fmt.Sprintf("bound-%d", i), fields{one.field: one.value})
 		if err := e.client.Create(e.Context(), object); err != nil {
-			e.Fatalf("what is just within the bounds is rejected: %s", err)
+			e.Fatalf("%s is within the bounds, and is rejected: %s", one.is, err)
 		}
 	}
 }
