@@ -16,6 +16,9 @@ import (
 // allocated is what the API server says of a node port that another Service has.
 const allocated = "provided port is already allocated"
 
+// longestPause is how long a conflict may be left alone.
+const longestPause = 10 * time.Second
+
 // portConflict are the behaviours of step 12b.
 func (s *suite) portConflict() {
 	s.reconciles("where another Service has the port, Ready is False with the reason PortConflict and the message of the API server", func(e *env) {
@@ -56,11 +59,14 @@ func (s *suite) portConflict() {
 			e.Errorf("Reconcile %s: when the port is free, nothing triggers a reconciliation", returned(err))
 		case result.RequeueAfter > 0 && result.RequeueAfter < time.Millisecond:
 			e.Errorf("Reconcile asks to be called again after %s: it would run without a pause", result.RequeueAfter)
+		case result.RequeueAfter > longestPause:
+			e.Errorf("Reconcile asks to be called again after %s: the port may be free all that time", result.RequeueAfter)
 		}
 		if n := e.statusWrites(before); n > 0 {
 			e.Errorf("a retry that fails as the one before writes the status")
 		}
 	})
+	s.reconciles("while another Service has the port, the Deployment and the condition follow the spec", (*env).changedMeanwhile)
 	s.reconciles("when the port is free, the Service gets it, and Ready says nothing of a conflict", (*env).portReleased)
 	s.reconciles("a Service with another port keeps that while the new one is taken, which is reported as a PortConflict, too", (*env).portKept)
 	s.otherRejections()
@@ -127,6 +133,18 @@ func invalidService(field, message string) func(request) *http.Response {
 	}
 }
 
+// changedMeanwhile changes the greeting while the conflict lasts.
+func (e *env) changedMeanwhile() {
+	e.occupy()
+	e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
+	e.attempt()
+	e.expectReady(metav1.ConditionFalse, conflict)
+	e.change("cow", fields{"greeting": "Baa"})
+	e.attempt()
+	e.deployment("Baa")
+	e.expectReady(metav1.ConditionFalse, conflict)
+}
+
 // portKept asks for the port of another Service when the Lolcow has one already.
 func (e *env) portKept() {
 	e.create("cow", fields{"greeting": "Moo", "port": int64(firstPort)})
@@ -163,5 +181,7 @@ func (e *env) portReleased() {
 	})
 	e.settle("cow")
 	e.expectPort(occupiedPort)
-	e.expectReady(metav1.ConditionFalse, rollingOut)
+	if ready := e.expectReady(metav1.ConditionFalse, rollingOut); strings.Contains(ready.Message, allocated) {
+		e.Errorf("the Service has the port, and the message of the condition still has the text of the API server, %q", allocated)
+	}
 }
