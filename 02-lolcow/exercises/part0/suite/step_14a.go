@@ -111,8 +111,13 @@ func (s *suite) staleNumbers() {
 }
 
 // serve creates the Lolcow cow with the greeting Moo, and brings it to the state in which it serves that.
-func (e *env) serve() {
-	e.create("cow", fields{"greeting": "Moo"})
+func (e *env) serve() { e.serveSpec(fields{"greeting": "Moo"}) }
+
+// serveAt does the same for a Lolcow with a port.
+func (e *env) serveAt(port int64) { e.serveSpec(fields{"greeting": "Moo", "port": port}) }
+
+func (e *env) serveSpec(spec fields) {
+	e.create("cow", spec)
 	e.settle("cow")
 	e.rollOut(e.deployment("Moo"))
 	e.settle("cow")

@@ -1,16 +1,10 @@
 package suite
 
 import (
-	"encoding/json"
-	"encoding/pem"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,12 +28,18 @@ func (s *suite) failures() {
 		e.expectRecovery(applyFailed)
 	})
 	s.reconciles("an admission webhook that fails is reported as APIError, tried again, and forgotten when it works", func(e *env) {
-		works := e.failingWebhook()
+		webhook := e.webhook(failing)
 		e.create("cow", fields{"greeting": "Moo"})
 		e.expectFailure(apiError, webhookFailed)
-		e.Event("the webhook works again")
-		works.Store(true)
+		webhook.set(allowing)
 		e.expectRecovery(apiError)
+	})
+	s.reconciles("a Service that a webhook denies is reported as ApplyFailed, tried again, and there when it is allowed", func(e *env) {
+		webhook := e.webhook(denying)
+		e.create("cow", fields{"greeting": "Moo"})
+		e.expectFailure(applyFailed, webhookDenied)
+		webhook.set(allowing)
+		e.expectRecovery(applyFailed)
 	})
 	s.reconciles("a response 429 is reported as APIError, tried again, and forgotten when it is over", func(e *env) {
 		e.wire.replace(tooManyRequests)
@@ -65,7 +65,8 @@ func (s *suite) failures() {
 		e.wire.replace(nil)
 		e.expectRecovery(applyFailed)
 	})
-	s.reconciles("a Conflict is not reported: the next reconciliation reads again, and succeeds", (*env).conflict)
+	s.reconciles("a change that is rejected is reported, although the pods of before serve", (*env).rejectedChange)
+	s.conflicts()
 }
 
 // expectFailure calls Reconcile while a request fails. The user has to see why, and Reconcile has to be called again.
@@ -87,6 +88,14 @@ func (e *env) expectFailure(reason, text string) {
 
 // expectRecovery calls Reconcile until the reason is gone, and asserts that all is there.
 func (e *env) expectRecovery(reason string) {
+	e.awaitEnd(reason)
+	e.deployment("Moo")
+	e.service()
+	e.expectReady(metav1.ConditionFalse, rollingOut)
+}
+
+// awaitEnd calls Reconcile until the reason is gone, and nothing is left to do.
+func (e *env) awaitEnd(reason string) {
 	e.Eventually(patience, func() string {
 		_, _ = e.reconcile("cow")
 		if e.condition("cow", "Ready").Reason == reason {
@@ -95,9 +104,19 @@ func (e *env) expectRecovery(reason string) {
 		return ""
 	})
 	e.settle("cow")
-	e.deployment("Moo")
-	e.service()
-	e.expectReady(metav1.ConditionFalse, rollingOut)
+}
+
+// rejectedChange has the API server reject the new port of a Lolcow that serves.
+func (e *env) rejectedChange() {
+	e.serveAt(firstPort)
+	e.wire.replace(invalidService("spec.externalName", `Invalid value: "moo": may not be set`)) //nolint:bodyclose // the client does
+	e.change("cow", fields{"port": int64(secondPort)})
+	e.expectFailure(applyFailed, "spec.externalName")
+	e.Event("what made it invalid is gone")
+	e.wire.replace(nil)
+	e.awaitEnd(applyFailed)
+	e.expectPort(secondPort)
+	e.expectReady(metav1.ConditionTrue, serving)
 }
 
 // exceeded is what the API server says of an object that a quota forbids.
@@ -136,54 +155,6 @@ func (e *env) awaitRejection(text string, probe func() client.Object) {
 	})
 }
 
-// webhookFailed is what the API server says when it cannot ask an admission webhook.
-const webhookFailed = "failed calling webhook"
-
-// failingWebhook starts an admission webhook for the Services of the namespace, which responds with 500 until it is set to
-// work. The API server calls it for each of them.
-func (e *env) failingWebhook() *atomic.Bool {
-	e.Event("the admission webhook services.example.com responds with 500")
-	works := &atomic.Bool{}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review admissionv1.AdmissionReview
-		if !works.Load() || json.NewDecoder(r.Body).Decode(&review) != nil {
-			http.Error(w, "the webhook has no database", http.StatusInternalServerError)
-			return
-		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	e.Cleanup(server.Close)
-	e.must(e.client.Create(e.Context(), e.webhookConfiguration(server)), "creating the configuration of a webhook")
-	e.awaitRejection(webhookFailed, func() client.Object {
-		probe := e.otherService(0)
-		probe.Name = "probe"
-		return probe
-	})
-	return works
-}
-
-// webhookConfiguration is for one namespace. The runner deletes it with all else that the check leaves.
-func (e *env) webhookConfiguration(server *httptest.Server) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "part0-" + e.namespace},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:         "services.example.com",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(server.URL), CABundle: authority},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
-			}},
-			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: e.namespace}},
-			FailurePolicy:           new(admissionregistrationv1.Fail),
-			TimeoutSeconds:          new(int32(30)),
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
-	}
-}
-
 // tooManyRequests responds to all that writes a Service as a proxy does that protects the API server. Without the header
 // Retry-After, client-go leaves the retry to its caller.
 func tooManyRequests(r request) *http.Response {
@@ -199,43 +170,4 @@ func lostConnection(r request) *http.Response {
 		return nil
 	}
 	return noResponse
-}
-
-// conflict has another controller change the Deployment between the operator's read and its write.
-func (e *env) conflict() {
-	e.serve()
-	e.change("cow", fields{"greeting": "Baa"})
-	var interferes error
-	done := false
-	e.wire.replace(func(r request) *http.Response {
-		if r.resource != "deployments" || !slices.Contains(writeVerbs, r.verb) || done {
-			return nil
-		}
-		done = true
-		e.Event("another controller: an annotation of the Deployment %s", r.name)
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/other":"moo"}}}`))
-		interferes = e.client.Patch(e.Context(), &deployment{ObjectMeta: metav1.ObjectMeta{Name: r.name, Namespace: e.namespace}}, patch)
-		return nil
-	})
-	result, err := e.reconcile("cow")
-	e.must(interferes, "changing the Deployment as another controller")
-	if ready := e.condition("cow", "Ready"); ready.Reason != serving && ready.Reason != rollingOut {
-		e.Fatalf("what was read of the Deployment is out of date, and the condition Ready is %s", describe(ready))
-	}
-	arrived := slices.ContainsFunc(e.deployments(), func(d deployment) bool { return says(d.Spec.Template, "Baa") })
-	if !arrived && e.saysReady() {
-		e.Fatalf("the new greeting could not be written, and Ready is True for it")
-	}
-	if !arrived && !comesAgain(result, err) {
-		e.Fatalf("after a Conflict Reconcile %s: nothing triggers another try", returned(err))
-	}
-	e.Eventually(patience, func() string {
-		_, _ = e.reconcile("cow")
-		if len(e.deployments()) == 1 && says(e.deployments()[0].Spec.Template, "Baa") {
-			return ""
-		}
-		return "the greeting does not arrive after a Conflict"
-	})
-	e.settle("cow")
-	e.expectReady(metav1.ConditionFalse, rollingOut)
 }

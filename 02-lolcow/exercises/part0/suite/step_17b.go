@@ -189,8 +189,7 @@ const etcdDown = "etcd is down, says the check"
 
 // internalError is the response of an API server whose etcd is down.
 func internalError() *http.Response {
-	return respond(http.StatusInternalServerError, "application/json",
-		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"`+etcdDown+`"}`)
+	return respondStatus(http.StatusInternalServerError, metav1.StatusReasonInternalError, etcdDown)
 }
 
 // unreadable has each request for a ConfigMap fail.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"example.com/workbook/shared/apirequest"
 	"example.com/workbook/shared/exercise/check"
 )
@@ -112,6 +114,14 @@ func respond(code int, contentType, body string) *http.Response {
 		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
 	}
+}
+
+// respondStatus is a response in place of the API server's, with a Status as its errors have one.
+func respondStatus(code int, reason metav1.StatusReason, message string) *http.Response {
+	body := compact(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: message, Reason: reason, Code: int32(code),
+	})
+	return respond(code, "application/json", body)
 }
 
 // count is how many requests there were.

@@ -9,22 +9,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reasons are those of the condition Ready for a request that failed, by the reason of the API server. Where it is empty, the
-// failure says nothing about the Lolcow: what was read is out of date. What is not in the table may succeed the next time.
-var reasons = map[metav1.StatusReason]string{
-	metav1.StatusReasonConflict:      "",
-	metav1.StatusReasonAlreadyExists: "",
-	metav1.StatusReasonInvalid:       "ApplyFailed",
-	metav1.StatusReasonForbidden:     "ApplyFailed",
-	metav1.StatusReasonBadRequest:    "ApplyFailed",
+// reasons are those of the condition Ready for a request that failed. Where it is empty, the failure says nothing about the
+// Lolcow: what was read is out of date. What is not in the table may succeed the next time. The functions look at the code, too:
+// a webhook may deny a request without a reason.
+var reasons = []struct {
+	is     func(error) bool
+	reason string
+}{
+	{apierrors.IsConflict, ""},
+	{apierrors.IsAlreadyExists, ""},
+	{apierrors.IsInvalid, "ApplyFailed"},
+	{apierrors.IsForbidden, "ApplyFailed"},
+	{apierrors.IsBadRequest, "ApplyFailed"},
 }
 
 func reasonOf(err error) string {
 	if portConflict(err) {
 		return "PortConflict"
 	}
-	if reason, found := reasons[apierrors.ReasonForError(err)]; found {
-		return reason
+	for _, one := range reasons {
+		if one.is(err) {
+			return one.reason
+		}
 	}
 	return "APIError"
 }
