@@ -43,7 +43,7 @@ func otherType(reconciler any, name string, value any) reflect.Type {
 }
 
 // announcement is one Event, as the operator gives it to its recorder.
-type announcement struct{ eventType, reason, note string }
+type announcement struct{ eventType, reason, action, note string }
 
 // recorder notes what the operator announces. An API server would combine Events that are alike, and some might not arrive.
 type recorder struct {
@@ -54,8 +54,8 @@ type recorder struct {
 }
 
 // Eventf notes an Event.
-func (r *recorder) Eventf(_, _ runtime.Object, eventType, reason, _, note string, args ...any) {
-	one := announcement{eventType, reason, fmt.Sprintf(note, args...)}
+func (r *recorder) Eventf(_, _ runtime.Object, eventType, reason, action, note string, args ...any) {
+	one := announcement{eventType, reason, action, fmt.Sprintf(note, args...)}
 	r.b.Event("  Event %s %s: %s", one.eventType, one.reason, one.note)
 	r.mu.Lock()
 	defer r.mu.Unlock()

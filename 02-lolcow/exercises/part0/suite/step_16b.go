@@ -23,10 +23,16 @@ func (s *suite) events() {
 		e.restart()
 		_, _ = e.reconcile("cow")
 		_, _ = e.reconcile("cow")
-		if one := e.expectAnnounced(conflict, corev1.EventTypeWarning); !strings.Contains(one.note, allocated) {
-			e.Errorf("the Event does not have the text of the API server, %q", allocated)
+		one := e.expectAnnounced(conflict, corev1.EventTypeWarning)
+		if ready := e.condition("cow", "Ready"); one.note != ready.Message {
+			e.Errorf("the Event does not have the message of the condition: %q is not %q", one.note, ready.Message)
+		}
+		if one.action != action {
+			e.Errorf("the action of the Event is %s; expected %s", text(one.action), action)
 		}
 	})
+	s.reconciles("a Lolcow that is created again under the same name is announced again", (*env).createdAgain)
+	s.reconciles("another message of the same reason is not announced", (*env).otherMessage)
 	s.reconciles("a change of the spec that leaves the reason as it is, is not announced", func(e *env) {
 		e.occupy()
 		e.create("cow", fields{"greeting": "Moo", "port": int64(occupiedPort)})
@@ -59,8 +65,11 @@ func (s *suite) events() {
 			e.Errorf("the Event does not have the text of the API server, %s", rejected)
 		}
 	})
-	s.reconciles("a Lolcow that begins to serve is announced by one Event of the type Normal", func(e *env) {
+	s.reconciles("a Lolcow that begins to serve is announced by one Event of the type Normal, and its rollout by none", func(e *env) {
 		e.serve()
+		if n := len(e.recorder.of(rollingOut)); n > 0 {
+			e.Errorf("the Recorder got %d Events with the reason %s; expected none", n, rollingOut)
+		}
 		e.Event("the operator restarts")
 		e.restart()
 		e.quiet()
@@ -80,6 +89,46 @@ func (s *suite) events() {
 		e.expectAnnounced(deadline, corev1.EventTypeWarning)
 	})
 	s.reconciles("the Event arrives at the API server, with the role in config/rbac/role.yaml", (*env).eventArrives)
+}
+
+// action is that of the Events: what the operator did.
+const action = "Reconcile"
+
+// createdAgain deletes a Lolcow, and creates another one of the same name. What the operator remembers is about the first.
+func (e *env) createdAgain() {
+	e.occupy()
+	spec := fields{"greeting": "Moo", "port": int64(occupiedPort)}
+	e.create("cow", spec)
+	e.attempt()
+	e.expectAnnounced(conflict, corev1.EventTypeWarning)
+	e.Event("kubectl delete: Lolcow cow, with its Deployment")
+	for _, one := range []client.Object{e.lolcow("cow"), e.deployment("Moo")} {
+		e.must(e.client.Delete(e.Context(), one), "deleting a Lolcow and its Deployment")
+	}
+	e.settle("cow")
+	e.create("cow", spec)
+	e.attempt()
+	e.expectReady(metav1.ConditionFalse, conflict)
+	if n := len(e.recorder.of(conflict)) - 1; n != 1 {
+		e.Fatalf("for the new Lolcow the Recorder got %d Events with the reason %s; expected 1", n, conflict)
+	}
+}
+
+// otherMessage has the API server reject a Service for one reason, and then for another.
+func (e *env) otherMessage() {
+	const rejected = `Invalid value: "moo": may not be set`
+	e.create("cow", fields{"greeting": "Moo"})
+	for _, field := range []string{"spec.externalName", "spec.loadBalancerClass"} {
+		e.wire.replace(invalidService(field, rejected)) //nolint:bodyclose // the client does
+		e.Eventually(patience, func() string {
+			_, _ = e.reconcile("cow")
+			if ready := e.condition("cow", "Ready"); ready.Reason != applyFailed || !strings.Contains(ready.Message, field) {
+				return "the API server rejects " + field + ", and the condition Ready does not say so"
+			}
+			return ""
+		})
+	}
+	e.expectAnnounced(applyFailed, corev1.EventTypeWarning)
 }
 
 // expectAnnounced asserts that one Event with a reason was sent, and its type.
