@@ -1,10 +1,12 @@
 package suite
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -62,6 +64,15 @@ func (s *suite) owns() {
 		e.startQuiet()
 		e.rollOut(e.deployment("Moo"))
 		e.await("Ready is True with the reason Serving", func() bool { return e.condition("cow", "Ready").Reason == serving })
+	})
+	if s.failed {
+		return
+	}
+	s.reconciles("a Service whose port someone changes gets that of the spec back, although nothing has changed in the Lolcow", func(e *env) {
+		e.startQuiet()
+		e.patch("the Service has another node port", e.serviceAt(firstPort), types.JSONPatchType,
+			fmt.Sprintf(`[{"op":"replace","path":"/spec/ports/0/nodePort","value":%d}]`, secondPort))
+		e.await("the port of the spec in place of the other one", func() bool { return e.serviceAt(firstPort) != nil })
 	})
 }
 
