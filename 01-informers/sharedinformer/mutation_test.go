@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -25,11 +26,30 @@ const (
 	mutateVariable   = "WORKBOOK_MUTATE_THE_CACHE"
 )
 
-// TestMutateTheCache modifies the argument of a handler. Chapter 08 runs it with the mutation detector, which ends the process,
-// and without it.
+// TestTheMutationDetector runs TestMutateTheCache in processes of their own, without the detector and with it, as the reader
+// of chapter 08 does.
+func TestTheMutationDetector(t *testing.T) {
+	g := NewWithT(t)
+	run := func(detector string) (string, error) {
+		test := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^TestMutateTheCache$")
+		test.Env = append(os.Environ(), mutateVariable+"=1", detectorVariable+"="+detector)
+		output, err := test.CombinedOutput()
+		return string(output), err
+	}
+	const lister = `the lister has "mutated", the server has "1"`
+	output, err := run("false")
+	g.Expect(err).NotTo(HaveOccurred(), output)
+	g.Expect(output).To(ContainSubstring(lister))
+	output, err = run("true")
+	g.Expect(err).To(HaveOccurred(), output)
+	g.Expect(output).To(And(ContainSubstring(lister), ContainSubstring("ALTERED!"),
+		ContainSubstring("panic: cache *v1.ConfigMap modified")))
+}
+
+// TestMutateTheCache modifies the argument of a handler. With the mutation detector that ends the process.
 func TestMutateTheCache(t *testing.T) {
 	if os.Getenv(mutateVariable) == "" {
-		t.Skip("chapter 08 runs it, in a process of its own")
+		t.Skip("TestTheMutationDetector and chapter 08 run it, in a process of its own")
 	}
 	g := NewWithT(t)
 	client := fake.NewClientset(inDefault("a"))
