@@ -41,10 +41,11 @@ func Check(t *check.T, work check.Work[Entry]) {
 	if !ok {
 		return
 	}
-	follows(t, work.Entry)
-	others(t, work.Entry)
-	rests(t, work.Entry)
-	faults(t, work.Entry)
+	for _, behaviours := range []func(*check.T, Entry){
+		follows, empties, others, marked, checkRaces, rests, faults,
+	} {
+		behaviours(t, work.Entry)
+	}
 }
 
 // started is a cluster with two copies, and a Run.
@@ -130,7 +131,6 @@ func follows(t *check.T, entry Entry) {
 		c.setSource("two")
 		c.expect("two", "a", "b")
 	})
-	empties(t, entry)
 }
 
 // empties checks that no data is data, too.
@@ -178,8 +178,6 @@ func others(t *check.T, entry Entry) {
 		c.verifyAll()
 		c.expect("three", "a", "b")
 	})
-	marked(t, entry)
-	checkRaces(t, entry)
 }
 
 // marked checks that the label and the annotation alone make no copy.

@@ -26,15 +26,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 	if !ok {
 		return
 	}
-	objects(t, work)
-	permissions(t, work)
-	drift(t, work)
-	conflicts(t, work)
-	reports(t, work)
-	deletions(t, work)
-	rests(t, work)
-	faults(t, work)
-	unwritten(t, work)
+	for _, behaviours := range []func(*check.T, check.Work[Entry]){
+		objects, permissions, drift, conflicts, reports, events, announcedOnce, deletions, held, rests,
+		faults, crashes, unwritten,
+	} {
+		behaviours(t, work)
+	}
 }
 
 // started is a cluster with an operator, and a Page that is ready.

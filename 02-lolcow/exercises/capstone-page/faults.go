@@ -106,7 +106,6 @@ func faults(t *check.T, work check.Work[Entry]) {
 		c.gone(hostname("a"))
 		c.named()
 	})
-	crashes(t, work)
 }
 
 // unwritten checks that an object that cannot be written is not overlooked.

@@ -68,8 +68,6 @@ func reports(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("the condition of another controller was removed")
 		}
 	})
-	events(t, work)
-	announcedOnce(t, work)
 	t.Behaviour("the metric says of each Page whether it is ready, and has no series of one that is gone", func(b *check.B) {
 		c := started(b, work)
 		c.stray(kinds[0], "b")

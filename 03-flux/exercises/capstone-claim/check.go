@@ -37,15 +37,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 	if !ok {
 		return
 	}
-	specs(t, work.Entry)
-	reports(t, work.Entry)
-	others(t, work.Entry)
-	deletions(t, work.Entry)
-	losses(t, work.Entry)
-	rests(t, work.Entry)
-	faults(t, work.Entry)
-	crashes(t, work.Entry)
-	replicas(t, work.Entry)
+	for _, behaviours := range []func(*check.T, Entry){
+		specs, reports, others, names, deletions, policies, orphans, again, held, added, losses, unwritten,
+		rests, faults, crashes, deletedWhileDown, replicas, inFlight, behind,
+	} {
+		behaviours(t, work.Entry)
+	}
 }
 
 // started is a cluster with an operator, and a claim that is ready.
@@ -192,7 +189,6 @@ func others(t *check.T, entry Entry) {
 		}
 		c.cloud.expect(3, 3)
 	})
-	names(t, entry)
 }
 
 // names checks that a name is not what a claim controls.

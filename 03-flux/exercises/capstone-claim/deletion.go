@@ -37,10 +37,6 @@ func deletions(t *check.T, entry Entry) {
 		c.gone("b")
 		c.cloud.expect(2, 2)
 	})
-	policies(t, entry)
-	orphans(t, entry)
-	again(t, entry)
-	held(t, entry)
 }
 
 // policies checks that no policy is forgotten.
@@ -184,7 +180,6 @@ func held(t *check.T, entry Entry) {
 		c.gone("a")
 		c.cloud.expect(1, 0)
 	})
-	added(t, entry)
 }
 
 // added checks that finalizers of others stay, whenever they come.
@@ -229,7 +224,6 @@ func losses(t *check.T, entry Entry) {
 		c.remove("a", background)
 		c.gone("a")
 	})
-	unwritten(t, entry)
 	t.Behaviour("a database that has vanished from the cloud is lost, and none is created in its place", func(b *check.B) {
 		c, found := started(b, entry)
 		c.operator.Stop()

@@ -127,7 +127,6 @@ func crashes(t *check.T, entry Entry) {
 			})
 		}
 	})
-	deletedWhileDown(t, entry)
 }
 
 // deletedWhileDown checks it with a claim that is deleted after a crash, and before the restart.

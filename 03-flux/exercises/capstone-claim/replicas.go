@@ -33,8 +33,6 @@ func replicas(t *check.T, entry Entry) {
 		}
 		c.cloud.expect(3, 0)
 	})
-	inFlight(t, entry)
-	behind(t, entry)
 }
 
 // inFlight checks it with a creation that arrives when all else is over.

@@ -24,14 +24,12 @@ func Check(t *check.T, work check.Work[Entry]) {
 		c.order("a", "b", "c")
 	})
 	if ok {
-		orders(t, work.Entry)
-		nodes(t, work.Entry)
-		cordons(t, work.Entry)
-		ends(t, work.Entry)
-		deletions(t, work.Entry)
-		faults(t, work.Entry)
-		crashes(t, work.Entry)
-		caches(t, work.Entry)
+		for _, behaviours := range []func(*check.T, Entry){
+			orders, nodes, deselected, cordons, ends, latches, lowered, deletions, earlier, faults, crashes,
+			caches,
+		} {
+			behaviours(t, work.Entry)
+		}
 	}
 	plugins(t, work.Entry)
 }
@@ -156,7 +154,6 @@ func nodes(t *check.T, entry Entry) {
 		c.complete("p", "a Succeeded", "b Succeeded", "c Succeeded")
 		c.complete("q", "b Succeeded", "c Succeeded", "a Succeeded")
 	})
-	deselected(t, entry)
 }
 
 // deselected checks that a node that has its turn is done, whatever is selected.

@@ -111,8 +111,6 @@ func ends(t *check.T, entry Entry) {
 		c.suspend(false)
 		c.complete("p", "a Succeeded", "b Succeeded", "c Succeeded")
 	})
-	latches(t, entry)
-	lowered(t, entry)
 }
 
 // lowered checks a budget that is exceeded while a node has its turn.
@@ -220,7 +218,6 @@ func deletions(t *check.T, entry Entry) {
 		c.remove("p")
 		c.gone()
 	})
-	earlier(t, entry)
 }
 
 // earlier checks that an earlier Patrol of the name is another one.
