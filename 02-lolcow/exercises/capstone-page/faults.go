@@ -153,7 +153,8 @@ func (c *cluster) rejected(resource string, first func()) {
 	c.operator.Intercept(nil)
 }
 
-// crashes checks it with a process that crashes after each request. The state before a request is that after the one before.
+// crashes checks that a Page is served after a crash at any point. Crashes after each request are enough: the state before
+// a request is the state after the request before it.
 func crashes(t *check.T, work check.Work[Entry]) {
 	each := func(b *check.B, what string, prepare func(c *cluster, number int)) {
 		for number, more := 1, true; more; number++ {

@@ -191,7 +191,7 @@ func others(t *check.T, entry Entry) {
 	})
 }
 
-// names checks that a name is not what a claim controls.
+// names checks that a Database that only has the name of the claim is not used.
 func names(t *check.T, entry Entry) {
 	t.Behaviour("a Database that takes the name just before the claim's is created is left alone", func(b *check.B) {
 		c := newCluster(b, entry)

@@ -85,7 +85,7 @@ func faults(t *check.T, entry Entry) {
 	})
 }
 
-// crashes checks it with a process that crashes at each request.
+// crashes checks that one database is created, and deleted, whatever request the process crashes at.
 func crashes(t *check.T, entry Entry) {
 	story := func(b *check.B, prepare func(c *cluster)) bool {
 		c := newCluster(b, entry)
@@ -129,7 +129,7 @@ func crashes(t *check.T, entry Entry) {
 	})
 }
 
-// deletedWhileDown checks it with a claim that is deleted after a crash, and before the restart.
+// deletedWhileDown checks that nothing is left of a claim that is deleted between a crash and the restart.
 func deletedWhileDown(t *check.T, entry Entry) {
 	for _, propagation := range []metav1.DeletionPropagation{background, foreground} {
 		t.Behaviour("what was created just before a crash is deleted with the claim: "+string(propagation), func(b *check.B) {

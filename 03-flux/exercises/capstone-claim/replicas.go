@@ -10,7 +10,7 @@ import (
 	"example.com/workbook/shared/exercise/kube"
 )
 
-// replicas checks it with two processes.
+// replicas checks two replicas that work at the same time.
 func replicas(t *check.T, entry Entry) {
 	t.Behaviour("two replicas create one database for each claim, and delete it", func(b *check.B) {
 		c := newCluster(b, entry)
@@ -35,7 +35,7 @@ func replicas(t *check.T, entry Entry) {
 	})
 }
 
-// inFlight checks it with a creation that arrives when all else is over.
+// inFlight checks a request for a creation that reaches the cloud after another replica has deleted the claim.
 func inFlight(t *check.T, entry Entry) {
 	t.Behaviour("a creation that is in flight in one replica while the other one deletes leaves no database", func(b *check.B) {
 		c := newCluster(b, entry)
@@ -75,7 +75,7 @@ func inFlight(t *check.T, entry Entry) {
 	})
 }
 
-// behind checks it with a cache that is.
+// behind checks replicas whose caches lag behind the API server.
 func behind(t *check.T, entry Entry) {
 	t.Behaviour("a replica that has not noticed the deletion of a claim creates nothing for it", func(b *check.B) {
 		c, _ := started(b, entry)

@@ -145,7 +145,7 @@ func (c *cluster) settle() {
 	c.begun = slices.DeleteFunc(c.begun, func(name string) bool { return name == "marker" })
 }
 
-// latches checks that an end is one.
+// latches checks that a Patrol that has ended stays as it is.
 func latches(t *check.T, entry Entry) {
 	t.Behaviour("after the end nothing begins, whatever joins, is raised, or is deleted, and not after a restart", func(b *check.B) {
 		c := newCluster(b, entry)
@@ -220,7 +220,7 @@ func deletions(t *check.T, entry Entry) {
 	})
 }
 
-// earlier checks that an earlier Patrol of the name is another one.
+// earlier checks that a Patrol is not mistaken for an earlier one of the same name.
 func earlier(t *check.T, entry Entry) {
 	t.Behaviour("a Patrol of the same name that is created later has nothing of the earlier one", func(b *check.B) {
 		c := newCluster(b, entry)

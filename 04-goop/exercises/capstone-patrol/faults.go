@@ -92,8 +92,8 @@ func faults(t *check.T, entry Entry) {
 	})
 }
 
-// crashes checks it with a process that crashes at each write. What is there before one is what is there after the one before: the
-// longer stories are told with crashes after writes only.
+// crashes checks that each node has one turn, whatever write the process crashes at. The state before a write is the state
+// after the write before it, so the longer stories crash after writes only.
 func crashes(t *check.T, entry Entry) {
 	each := func(b *check.B, after bool, story func(c *cluster)) {
 		for number, more := 1, true; more; number++ {
