@@ -96,3 +96,26 @@ func TestDifferences(t *testing.T) {
 		})
 	}
 }
+
+// TestLinesWithoutAnOrder: of a text whose lines have no order, each line has to be there as often.
+func TestLinesWithoutAnOrder(t *testing.T) {
+	suite := Suite{Unordered: map[string]string{"$.data.record": "it is a set"}}
+	record := func(key, lines string) map[string]any {
+		return map[string]any{"configmaps/a": map[string]any{"data": map[string]any{key: lines}}}
+	}
+	for _, one := range []struct {
+		name, key, should, is string
+		differ                bool
+	}{
+		{"another order", "record", "a\nb\nc\n", "a\nc\nb\n", false},
+		{"a line is missing", "record", "a\nb\nc\n", "a\nc\n", true},
+		{"a line is there twice", "record", "a\nb\n", "b\na\nb\n", true},
+		{"another text", "script", "a\nb\n", "b\na\n", true},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			if differ := len(suite.differences(record(one.key, one.should), record(one.key, one.is))) > 0; differ != one.differ {
+				t.Errorf("they differ: %t", differ)
+			}
+		})
+	}
+}

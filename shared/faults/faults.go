@@ -87,7 +87,7 @@ type Suite struct {
 	Story       []Op              // what users do, in order
 	Anytime     []Op              // what others may do at any moment
 	Invariants  []Invariant       // checked after every write
-	Ignore      map[string]string // JSON path → reason
+	Unordered   map[string]string // JSON path of a text whose lines have no order → reason
 	Role        string            // role.yaml, compared with the requests
 }
 

@@ -87,7 +87,7 @@ func (h *hunt) masked(ctx context.Context) (map[string]bool, error) {
 			}
 			other, err := h.runOnce(ctx, story, false, 12345*time.Second)
 			masked := map[string]bool{}
-			for _, path := range differences("", one.objects, other.objects) {
+			for _, path := range h.suite.differences(one.objects, other.objects) {
 				masked[ofKind(path.path)] = true
 			}
 			return masked, err

@@ -96,8 +96,8 @@ func (e *expectation) compare(suite *Suite, s *server, schedule Schedule, is out
 	if schedule.anyMoment() {
 		return nil
 	}
-	for _, one := range differences("", e.objects, is.objects) {
-		if e.masked[ofKind(one.path)] || ignored(suite.Ignore, one.path) {
+	for _, one := range suite.differences(e.objects, is.objects) {
+		if e.masked[ofKind(one.path)] {
 			continue
 		}
 		object, _, _ := strings.Cut(strings.TrimPrefix(one.path, "\x00"), "\x00")
@@ -128,8 +128,16 @@ func (e *expectation) compare(suite *Suite, s *server, schedule Schedule, is out
 	return nil
 }
 
+// differences is where the objects of two runs differ.
+func (s *Suite) differences(should, is map[string]any) []difference {
+	return slices.DeleteFunc(differences("", should, is), func(one difference) bool { return sameLines(s.Unordered, one) })
+}
+
 // difference is where two values differ. The parts of its path are separated by NUL: keys may have dots.
-type difference struct{ path, text string }
+type difference struct {
+	path, text string
+	should, is any
+}
 
 func differences(path string, should, is any) []difference {
 	if left, ok := should.(map[string]any); ok {
@@ -155,7 +163,7 @@ func differences(path string, should, is any) []difference {
 	if reflect.DeepEqual(should, is) {
 		return nil
 	}
-	return []difference{{path, fmt.Sprintf("%s, undisturbed %s", brief(is), brief(should))}}
+	return []difference{{path, fmt.Sprintf("%s, undisturbed %s", brief(is), brief(should)), should, is}}
 }
 
 func brief(value any) string {
@@ -169,16 +177,23 @@ func brief(value any) string {
 	return text
 }
 
-// ignored reports whether a path ends in one that the suite does not compare.
-func ignored(ignore map[string]string, path string) bool {
-	dotted := strings.ReplaceAll(path, "\x00", ".")
-	for one := range ignore {
-		if strings.HasSuffix(dotted, strings.TrimPrefix(one, "$")) {
+// sameLines reports whether two texts have the same lines, and their path ends in one of those whose lines have no order.
+func sameLines(unordered map[string]string, one difference) bool {
+	should, isText := one.should.(string)
+	is, isTextToo := one.is.(string)
+	if !isText || !isTextToo || !slices.Equal(sortedLines(should), sortedLines(is)) {
+		return false
+	}
+	dotted := strings.ReplaceAll(one.path, "\x00", ".")
+	for path := range unordered {
+		if strings.HasSuffix(dotted, strings.TrimPrefix(path, "$")) {
 			return true
 		}
 	}
 	return false
 }
+
+func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
 func (tr *trial) resourceOf(kind client.Object) (schema.GroupResource, error) {
 	return resourceOf(tr.server, tr.suite, kind)
