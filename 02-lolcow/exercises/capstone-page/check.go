@@ -27,8 +27,8 @@ func Check(t *check.T, work check.Work[Entry]) {
 		return
 	}
 	for _, behaviours := range []func(*check.T, check.Work[Entry]){
-		objects, permissions, drift, conflicts, reports, events, announcedOnce, deletions, held, rests,
-		faults, crashes, unwritten,
+		objects, permissions, drift, conflicts, reports, events, announcedOnce, metric, deletions, held,
+		rests, faults, crashes, unwritten,
 	} {
 		behaviours(t, work)
 	}

@@ -68,6 +68,10 @@ func reports(t *check.T, work check.Work[Entry]) {
 			b.Fatalf("the condition of another controller was removed")
 		}
 	})
+}
+
+// metric checks what Prometheus scrapes.
+func metric(t *check.T, work check.Work[Entry]) {
 	t.Behaviour("the metric says of each Page whether it is ready, and has no series of one that is gone", func(b *check.B) {
 		c := started(b, work)
 		c.stray(kinds[0], "b")

@@ -39,7 +39,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	}
 	for _, behaviours := range []func(*check.T, Entry){
 		specs, reports, others, names, deletions, policies, orphans, again, held, added, losses, unwritten,
-		rests, faults, crashes, deletedWhileDown, replicas, inFlight, behind,
+		vanished, rests, faults, crashes, deletedWhileDown, replicas, inFlight, behind,
 	} {
 		behaviours(t, work.Entry)
 	}

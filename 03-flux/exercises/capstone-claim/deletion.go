@@ -224,6 +224,10 @@ func losses(t *check.T, entry Entry) {
 		c.remove("a", background)
 		c.gone("a")
 	})
+}
+
+// vanished checks what the cloud has lost.
+func vanished(t *check.T, entry Entry) {
 	t.Behaviour("a database that has vanished from the cloud is lost, and none is created in its place", func(b *check.B) {
 		c, found := started(b, entry)
 		c.operator.Stop()
