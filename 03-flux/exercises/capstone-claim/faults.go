@@ -109,7 +109,11 @@ func crashes(t *check.T, entry Entry) {
 		}
 	}
 	t.Behaviour("at whichever write it crashes, there is one database, and in the end none", func(b *check.B) {
-		each(b, "write", func(c *cluster, number int, after bool) { c.operator.CrashWrite, c.operator.CrashAfter = number, after })
+		for _, of := range []string{"databaseclaims", "databases"} {
+			each(b, "the write to "+of, func(c *cluster, number int, after bool) {
+				c.operator.CrashWrite, c.operator.CrashAfter, c.operator.CrashOf = number, after, of
+			})
+		}
 	})
 	t.Behaviour("at whichever request to the cloud it crashes, there is one database, and in the end none", func(b *check.B) {
 		each(b, "the request to the cloud", func(c *cluster, number int, after bool) {

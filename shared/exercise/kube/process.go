@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -23,6 +24,7 @@ type Process struct {
 	mu      sync.Mutex
 	number  int
 	after   bool
+	of      string
 	writes  int
 	crashed bool
 	// ctx is that of the process that is running, which ends with it.
@@ -44,6 +46,14 @@ func (p *Process) CrashAt(number int, after bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.number, p.after = number, after
+}
+
+// CrashOf has it count only the writes to one resource, with its subresources. Several controllers write in any order, so that
+// the number of a write among all of them is not always that of the same write.
+func (p *Process) CrashOf(resource string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.of = resource
 }
 
 // Run starts the process, and calls f in it.
@@ -84,7 +94,7 @@ func (p *Process) Before(request Request, r *http.Request) (*http.Response, erro
 	if p.Dead() {
 		return nil, ErrCrash
 	}
-	if !Writes(request) || !p.isNext() {
+	if !Writes(request) || !p.isNext(request) {
 		return nil, nil
 	}
 	if p.after {
@@ -100,9 +110,12 @@ func (p *Process) Before(request Request, r *http.Request) (*http.Response, erro
 }
 
 // isNext counts a write, and says whether the process crashes at it.
-func (p *Process) isNext() bool {
+func (p *Process) isNext(request Request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if resource, _, _ := strings.Cut(request.Resource, "/"); p.of != "" && resource != p.of {
+		return false
+	}
 	p.writes++
 	return p.writes == p.number
 }

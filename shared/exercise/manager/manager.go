@@ -30,8 +30,10 @@ type Operator struct {
 	// Access changes a process's access to the API server, if it is set.
 	Access func(*rest.Config)
 	// CrashWrite is the number of the write at which the first process crashes, if it is not 0, before it takes effect or after.
+	// CrashOf is the resource whose writes are counted; all writes are if it is empty.
 	CrashWrite int
 	CrashAfter bool
+	CrashOf    string
 	// Crashed is set once a process has crashed, and been started again.
 	Crashed bool
 	// WhileDown happens between a crash and the next start, if it is set.
@@ -67,6 +69,7 @@ func (o *Operator) Start() *Process {
 	p := &Process{Process: kube.NewProcess(o.b), Wire: kube.NewWire(o.b), b: o.b}
 	if o.CrashWrite > 0 && !o.Crashed {
 		p.CrashAt(o.CrashWrite, o.CrashAfter)
+		p.CrashOf(o.CrashOf)
 	}
 	p.Wire.Before(func(request kube.Request, r *http.Request) (*http.Response, error) {
 		if err := o.before(request); err != nil && !p.Dead() {
