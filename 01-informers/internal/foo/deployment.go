@@ -108,36 +108,36 @@ func IsAsDesired(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfi
 	if live == nil {
 		return false
 	}
-	is, liveErr := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	should, desiredErr := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	actual, liveErr := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	fields, desiredErr := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
 	// An object from a cache may lack them.
-	delete(should, "apiVersion")
-	delete(should, "kind")
-	return liveErr == nil && desiredErr == nil && covers(is, should)
+	delete(fields, "apiVersion")
+	delete(fields, "kind")
+	return liveErr == nil && desiredErr == nil && covers(actual, fields)
 }
 
-// covers reports whether a value has in it all that another one has. A list of objects has one if an object of its own
+// covers reports whether an actual value contains the desired one. A list of objects contains an object if one of its own
 // covers it: such lists have keys, and others may have added to them.
-func covers(is, should any) bool {
-	switch should := should.(type) {
+func covers(actual, desired any) bool {
+	switch desired := desired.(type) {
 	case map[string]any:
-		fields, ok := is.(map[string]any)
-		for name, value := range should {
+		fields, ok := actual.(map[string]any)
+		for name, value := range desired {
 			ok = ok && covers(fields[name], value)
 		}
 		return ok
 	case []any:
-		elements, ok := is.([]any)
-		for i, element := range should {
+		elements, ok := actual.([]any)
+		for i, element := range desired {
 			if _, isObject := element.(map[string]any); isObject {
 				ok = ok && slices.ContainsFunc(elements, func(one any) bool { return covers(one, element) })
 			} else {
-				ok = ok && len(elements) == len(should) && elements[i] == element
+				ok = ok && len(elements) == len(desired) && elements[i] == element
 			}
 		}
 		return ok
 	}
-	return is == should
+	return actual == desired
 }
 
 // OwnerOf returns the reference by which a Foo, any Foo, is the controller of the object; nil if none is.

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applicable is what all apply configurations have in common.
-type applicable interface {
+// applyConfiguration is what all apply configurations have in common.
+type applyConfiguration interface {
 	runtime.ApplyConfiguration
 	GetAPIVersion() *string
 	GetKind() *string
@@ -33,9 +33,9 @@ type applicable interface {
 	GetNamespace() *string
 }
 
-// configuration is what all apply configurations of one kind have in common.
-type configuration[C any] interface {
-	applicable
+// typedApplyConfiguration is what all apply configurations of one kind have in common.
+type typedApplyConfiguration[C any] interface {
+	applyConfiguration
 	WithUID(types.UID) C
 	WithResourceVersion(string) C
 }
@@ -50,7 +50,7 @@ const noResourceVersion = "1"
 //
 // live is an empty object of the dependent's kind. extract returns the fields of an object that a field manager owns.
 // replacements returns the lists that must be replaced first, because another writer's element in them would make the apply fail.
-func applyDependent[O client.Object, C configuration[C]](
+func applyDependent[O client.Object, C typedApplyConfiguration[C]](
 	ctx context.Context, c client.Client, fieldOwner string, owner client.Object,
 	live O, desired C, extract func(live O, fieldManager string) (C, error), replacements func(live O, desired C) []replacement,
 ) (O, error) {
@@ -95,38 +95,38 @@ func applyDependent[O client.Object, C configuration[C]](
 	return live, readResponse(dependent, desired, stored, live)
 }
 
-// apply applies a configuration, and returns what the API server has stored. Apply decodes the response into its argument,
+// apply sends an apply configuration, and returns what the API server has stored. Apply decodes the response into its argument,
 // where a field that it leaves out, because its value is false or zero now, would keep the value that was sent.
-func apply(ctx context.Context, c client.Client, desired applicable, options ...client.ApplyOption) (map[string]any, error) {
-	sent := &application{applicable: desired}
-	err := c.Apply(ctx, sent, options...)
-	return sent.stored, err
+func apply(ctx context.Context, c client.Client, desired applyConfiguration, options ...client.ApplyOption) (map[string]any, error) {
+	request := &applyRequest{applyConfiguration: desired}
+	err := c.Apply(ctx, request, options...)
+	return request.stored, err
 }
 
-// application is an apply configuration that keeps the API server's response apart from what is sent.
-type application struct {
-	applicable
+// applyRequest is an apply configuration that keeps the API server's response apart from what is sent.
+type applyRequest struct {
+	applyConfiguration
 	stored map[string]any
 	// ResourceVersion is that of the response. The client looks for a field of this name.
 	ResourceVersion *string
 }
 
 // MarshalJSON encodes what is sent.
-func (a *application) MarshalJSON() ([]byte, error) { return json.Marshal(a.applicable) }
+func (r *applyRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.applyConfiguration) }
 
 // UnmarshalJSON decodes the response.
-func (a *application) UnmarshalJSON(body []byte) error {
-	if err := utiljson.Unmarshal(body, &a.stored); err != nil {
+func (r *applyRequest) UnmarshalJSON(body []byte) error {
+	if err := utiljson.Unmarshal(body, &r.stored); err != nil {
 		return err
 	}
-	version, _, err := unstructured.NestedString(a.stored, "metadata", "resourceVersion")
-	a.ResourceVersion = &version
+	version, _, err := unstructured.NestedString(r.stored, "metadata", "resourceVersion")
+	r.ResourceVersion = &version
 	return err
 }
 
 // createByApply applies a dependent that the cache does not contain, and returns what was created. It does not adopt an object
 // of this name that was created in the meantime: then it returns a name conflict or a Conflict, and both are retried.
-func createByApply[C configuration[C]](ctx context.Context, c client.Client, fieldOwner, dependent string, desired C) (map[string]any, error) {
+func createByApply[C typedApplyConfiguration[C]](ctx context.Context, c client.Client, fieldOwner, dependent string, desired C) (map[string]any, error) {
 	stored, err := apply(ctx, c, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
@@ -138,30 +138,30 @@ func createByApply[C configuration[C]](ctx context.Context, c client.Client, fie
 }
 
 // readResponse turns what the API server has stored after an apply into the object that it describes: the newest state
-// there is, without waiting for the cache. If a value in it is not the one that was wanted, that is a rejection: no other
+// there is, without waiting for the cache. If a value in it is not the desired one, that is a rejection: no other
 // client was in between, and another apply would change nothing.
-func readResponse(dependent string, desired applicable, stored map[string]any, live client.Object) error {
+func readResponse(dependent string, desired applyConfiguration, stored map[string]any, live client.Object) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored, live); err != nil {
 		return fmt.Errorf("reading the response to an apply: %w", err)
 	}
-	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
 	if err != nil {
 		return fmt.Errorf("reading what is desired of %s: %w", dependent, err)
 	}
-	// It was that of the object before.
-	unstructured.RemoveNestedField(wanted, "metadata", "resourceVersion")
-	if field := firstDifference(wanted, stored); field != "" {
+	// A write changes it.
+	unstructured.RemoveNestedField(fields, "metadata", "resourceVersion")
+	if field := firstDifference(fields, stored); field != "" {
 		return changedByAdmission(field, dependent)
 	}
 	return nil
 }
 
-// firstDifference is the path of the first field, by name, that is not stored as it is wanted; empty if there is none. It
+// firstDifference is the path of the first field, by name, that is not stored as it is desired; empty if there is none. It
 // ends at lists.
-func firstDifference(wanted, stored map[string]any) string {
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if !covers(stored[name], wanted[name]) {
-			fields, _ := wanted[name].(map[string]any)
+func firstDifference(desired, stored map[string]any) string {
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		if !covers(stored[name], desired[name]) {
+			fields, _ := desired[name].(map[string]any)
 			others, _ := stored[name].(map[string]any)
 			return strings.TrimSuffix(name+"."+firstDifference(fields, others), ".")
 		}
@@ -169,31 +169,31 @@ func firstDifference(wanted, stored map[string]any) string {
 	return ""
 }
 
-// covers reports whether a value has in it all that another one has. A list of objects has one if an object of its own
+// covers reports whether an actual value contains the desired one. A list of objects contains an object if one of its own
 // covers it: such lists have keys, and others may have added to them.
-func covers(is, should any) bool {
-	switch should := should.(type) {
+func covers(actual, desired any) bool {
+	switch desired := desired.(type) {
 	case map[string]any:
-		fields, ok := is.(map[string]any)
-		for name, value := range should {
+		fields, ok := actual.(map[string]any)
+		for name, value := range desired {
 			ok = ok && covers(fields[name], value)
 		}
 		return ok
 	case []any:
-		elements, ok := is.([]any)
-		for i, element := range should {
+		elements, ok := actual.([]any)
+		for i, element := range desired {
 			if _, isObject := element.(map[string]any); isObject {
 				ok = ok && slices.ContainsFunc(elements, func(one any) bool { return covers(one, element) })
 			} else {
-				ok = ok && len(elements) == len(should) && elements[i] == element
+				ok = ok && len(elements) == len(desired) && elements[i] == element
 			}
 		}
 		return ok
 	}
-	return is == should
+	return actual == desired
 }
 
-// replacement is a list of an object that is replaced: the path of the list, and what it is to be.
+// replacement is an operation of a JSON patch that replaces a list.
 type replacement struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`

@@ -208,7 +208,7 @@ func (r *FluxReconciler) ensureSetup(ctx context.Context, flux *v1alpha1.Flux, o
 	if next.ownership == setupOwned {
 		observed.setup = setup
 	}
-	if next.apply == nil {
+	if next.desired == nil {
 		return nil
 	}
 	applied, err := r.writeSetup(ctx, next)
@@ -229,7 +229,7 @@ func (r *FluxReconciler) plan(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup, ob
 // ownership, so that a writer that changed one of our fields loses it. Their uid and resourceVersion prevent a write to
 // any other object or version.
 func (r *FluxReconciler) writeSetup(ctx context.Context, next plan) (*v1alpha1.FluxSetup, error) {
-	dependent, configuration := "FluxSetup "+next.apply.Name, configurationOf(next.apply)
+	dependent, configuration := "FluxSetup "+next.desired.Name, applyConfigurationOf(next.desired)
 	var stored map[string]any
 	var err error
 	if next.ownership == setupAbsent {
@@ -246,7 +246,7 @@ func (r *FluxReconciler) writeSetup(ctx context.Context, next plan) (*v1alpha1.F
 	}
 	ours := applied.Spec
 	ours.Launch = nil
-	if !apiequality.Semantic.DeepEqual(ours, next.apply.Spec) {
+	if !apiequality.Semantic.DeepEqual(ours, next.desired.Spec) {
 		return &applied, changedByAdmission("spec", dependent)
 	}
 	return &applied, nil

@@ -9,8 +9,8 @@ import (
 
 // MarshalJSON writes the configuration with more escapes than JSON needs. The API server reads an apply as YAML,
 // and YAML has no representation of some characters that a command can hold, such as DEL.
-func (c *fluxSetupConfiguration) MarshalJSON() ([]byte, error) {
-	type plain fluxSetupConfiguration
+func (c *fluxSetupApplyConfiguration) MarshalJSON() ([]byte, error) {
+	type plain fluxSetupApplyConfiguration
 	text, err := json.Marshal((*plain)(c))
 	if err != nil {
 		return nil, fmt.Errorf("writing FluxSetup: %w", err)

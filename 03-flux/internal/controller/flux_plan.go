@@ -50,8 +50,8 @@ type obstacle struct {
 // plan is what a reconciliation does for one Flux.
 type plan struct {
 	ownership ownership
-	// apply is the desired FluxSetup; nil if it is as desired, or is to be left unchanged.
-	apply *v1alpha1.FluxSetup
+	// desired is the FluxSetup to apply; nil if it is as desired, or is to be left unchanged.
+	desired *v1alpha1.FluxSetup
 	// obstacle is why the Flux has no FluxSetup and cannot have one now; nil if there is no obstacle.
 	obstacle *obstacle
 	// end is set if the Flux has ended and its status does not say so yet.
@@ -65,7 +65,7 @@ type plan struct {
 // confirmed reports whether the state in the cache is enough to carry out the plan. Whatever starts, ends or removes an
 // attempt, the end of the Flux included, is decided again from the API server's state, so that nothing is done twice.
 func (p *plan) confirmed(flux *v1alpha1.Flux) bool {
-	return p.apply == nil && p.end == nil && (p.ownership == setupOwned || ended(flux))
+	return p.desired == nil && p.end == nil && (p.ownership == setupOwned || ended(flux))
 }
 
 // planFor decides what to do for a Flux. setup is the FluxSetup that has its name, whatever owns it; nil if there is
@@ -85,7 +85,7 @@ func planFor(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup, now time.Time, back
 	// 4. There is no FluxSetup. If one was deleted before status.setupRef was written, that cannot be detected. Creating
 	//    it again is safe, because nothing has run in it.
 	case p.ownership == setupAbsent:
-		p.apply = firstSetup(flux)
+		p.desired = firstSetup(flux)
 	// 5. The Flux owns it, and it was deleted after it reported how the attempt ended.
 	case !setup.DeletionTimestamp.IsZero():
 		p.end = endOf(flux, setup)
@@ -133,7 +133,7 @@ func (p *plan) planExpiry(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup, now ti
 		next.Spec.Suspend = p.requeueAfter == 0
 	}
 	if next.Spec.Suspend != setup.Spec.Suspend || !metav1.IsControlledBy(setup, flux) {
-		p.apply = next
+		p.desired = next
 	}
 }
 
@@ -175,7 +175,7 @@ func (p *plan) planNext(flux *v1alpha1.Flux, setup *v1alpha1.FluxSetup, now time
 	live := setup.Spec.DeepCopy()
 	live.Launch = nil
 	if !apiequality.Semantic.DeepEqual(*live, next.Spec) || !metav1.IsControlledBy(setup, flux) {
-		p.apply = next
+		p.desired = next
 	}
 }
 

@@ -50,8 +50,8 @@ func TestPlanOfAttempts(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		states
-		apply *attempted
-		end   string
+		desired *attempted
+		end     string
 	}{
 		"under way":                      {states: states{flux: isResumed, attempt: 1, report: setRunning}},
 		"complete":                       {states: states{flux: isResumed, attempt: 1, report: setSucceeded}, end: v1alpha1.ReasonCommandSucceeded},
@@ -89,22 +89,22 @@ func TestPlanOfAttempts(t *testing.T) {
 			plan := planFor(flux, setup, noon, DefaultBackOff)
 			g.Expect(plan.requeueAfter).To(BeZero())
 			g.Expect(plan.obstacle).To(BeNil())
-			g.Expect(plan.confirmed(flux)).To(Equal(test.apply == nil && test.end == ""), "the cache may be stale")
+			g.Expect(plan.confirmed(flux)).To(Equal(test.desired == nil && test.end == ""), "the cache may be stale")
 			if test.end == "" {
 				g.Expect(plan.end).To(BeNil())
 			} else {
 				g.Expect(plan.end).NotTo(BeNil())
 				g.Expect(plan.end.reason).To(Equal(test.end))
 			}
-			if test.apply == nil {
-				g.Expect(plan.apply).To(BeNil())
+			if test.desired == nil {
+				g.Expect(plan.desired).To(BeNil())
 				return
 			}
-			g.Expect(plan.apply).NotTo(BeNil())
-			next := plan.apply.Spec
-			g.Expect(attempted{next.Attempt, next.Restarts, next.Suspend}).To(Equal(*test.apply))
+			g.Expect(plan.desired).NotTo(BeNil())
+			next := plan.desired.Spec
+			g.Expect(attempted{next.Attempt, next.Restarts, next.Suspend}).To(Equal(*test.desired))
 			g.Expect(next.Launch).To(BeNil(), "it is not ours")
-			g.Expect(plan.apply.UID).To(Equal(setup.UID))
+			g.Expect(plan.desired.UID).To(Equal(setup.UID))
 		})
 	}
 }
@@ -164,7 +164,7 @@ func TestPlanByOwnership(t *testing.T) {
 			}
 			plan := planFor(flux, setup, noon, DefaultBackOff)
 			g.Expect(plan.ownership).To(Equal(test.ownership))
-			g.Expect(plan.apply != nil).To(Equal(test.applies))
+			g.Expect(plan.desired != nil).To(Equal(test.applies))
 			if test.obstacle == "" {
 				g.Expect(plan.obstacle).To(BeNil())
 			} else {
@@ -198,7 +198,7 @@ func TestPlanOfAFluxSetupThatIsDeleted(t *testing.T) {
 			setup.Spec.Suspend = false
 			setup.DeletionTimestamp = &metav1.Time{Time: noon}
 			plan := planFor(flux, setup, noon, DefaultBackOff)
-			g.Expect(plan.apply).To(BeNil(), "it is not written to")
+			g.Expect(plan.desired).To(BeNil(), "it is not written to")
 			g.Expect(plan.end).NotTo(BeNil())
 			g.Expect(plan.end.reason).To(Equal(test.end))
 		})
@@ -217,9 +217,9 @@ func TestPlanFollowsWhatMayBeChanged(t *testing.T) {
 			g := NewWithT(t)
 			flux := fluxWith(jobSpec(func(s *v1alpha1.FluxSpec) { s.ActiveDeadlineSeconds = new(int64(30)) }))
 			setup := setupInAttempt(flux, 2, 1, setRunning)
-			g.Expect(planFor(flux, setup, noon, DefaultBackOff).apply).To(BeNil())
+			g.Expect(planFor(flux, setup, noon, DefaultBackOff).desired).To(BeNil())
 			change(&flux.Spec)
-			next := planFor(flux, setup, noon, DefaultBackOff).apply
+			next := planFor(flux, setup, noon, DefaultBackOff).desired
 			g.Expect(next).NotTo(BeNil())
 			g.Expect(next.Spec.StartupTimeoutSeconds).To(Equal(firstSetup(flux).Spec.StartupTimeoutSeconds))
 			g.Expect(next.Spec.ActiveDeadlineSeconds).To(Equal(flux.Spec.ActiveDeadlineSeconds))
@@ -267,9 +267,9 @@ func TestPlanAfterTheEnd(t *testing.T) {
 				plan := planFor(flux, setup, noon.Add(test.after), DefaultBackOff)
 				g.Expect(plan.end).To(BeNil(), "it is written already")
 				g.Expect(plan.requeueAfter).To(Equal(test.requeue))
-				g.Expect(plan.apply != nil).To(Equal(test.expires))
+				g.Expect(plan.desired != nil).To(Equal(test.expires))
 				if test.expires {
-					next := plan.apply.Spec
+					next := plan.desired.Spec
 					g.Expect(attempted{next.Attempt, next.Restarts, next.Suspend}).To(Equal(attempted{2, 1, true}))
 				}
 			})

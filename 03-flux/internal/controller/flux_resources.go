@@ -121,12 +121,12 @@ func resolveBroker(given *v1alpha1.Broker) v1alpha1.Broker {
 	return broker
 }
 
-// fluxSetupConfiguration is the apply configuration of all fields of a FluxSetup that the Flux controller owns. It is
+// fluxSetupApplyConfiguration is the apply configuration of all fields of a FluxSetup that the Flux controller owns. It is
 // written by hand around the typed spec, for three reasons. controller-gen would generate 3,400 lines for this one
 // place. A generated configuration is filled field by field, so a new field of PodTemplate could be forgotten. With an
 // unstructured object, the manager's client would watch all FluxSetups a second time. The typed spec encodes only the
 // fields that the Flux controller owns: Launch is not one of them, and is nil.
-type fluxSetupConfiguration struct {
+type fluxSetupApplyConfiguration struct {
 	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
 	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 
@@ -134,22 +134,22 @@ type fluxSetupConfiguration struct {
 }
 
 // IsApplyConfiguration implements runtime.ApplyConfiguration.
-func (*fluxSetupConfiguration) IsApplyConfiguration() {}
+func (*fluxSetupApplyConfiguration) IsApplyConfiguration() {}
 
-// WithUID implements configuration, with WithResourceVersion, in the same way as generated configurations.
-func (c *fluxSetupConfiguration) WithUID(uid types.UID) *fluxSetupConfiguration {
+// WithUID implements typedApplyConfiguration, with WithResourceVersion, as generated ones do.
+func (c *fluxSetupApplyConfiguration) WithUID(uid types.UID) *fluxSetupApplyConfiguration {
 	c.ObjectMetaApplyConfiguration.WithUID(uid)
 	return c
 }
 
-// WithResourceVersion implements configuration.
-func (c *fluxSetupConfiguration) WithResourceVersion(version string) *fluxSetupConfiguration {
+// WithResourceVersion implements typedApplyConfiguration.
+func (c *fluxSetupApplyConfiguration) WithResourceVersion(version string) *fluxSetupApplyConfiguration {
 	c.ObjectMetaApplyConfiguration.WithResourceVersion(version)
 	return c
 }
 
-func configurationOf(setup *v1alpha1.FluxSetup) *fluxSetupConfiguration {
-	configuration := &fluxSetupConfiguration{
+func applyConfigurationOf(setup *v1alpha1.FluxSetup) *fluxSetupApplyConfiguration {
+	configuration := &fluxSetupApplyConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).WithKind("FluxSetup"),
 		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(setup.Name).WithNamespace(setup.Namespace),
 		Spec:                         *setup.Spec.DeepCopy(),

@@ -169,7 +169,7 @@ func TestConfigurationNamesWhatIsOurs(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	sent := func(setup *v1alpha1.FluxSetup) map[string]any {
-		text, err := json.Marshal(configurationOf(setup))
+		text, err := json.Marshal(applyConfigurationOf(setup))
 		g.Expect(err).NotTo(HaveOccurred())
 		var fields map[string]any
 		g.Expect(json.Unmarshal(text, &fields)).To(Succeed())

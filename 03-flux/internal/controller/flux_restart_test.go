@@ -208,19 +208,19 @@ func TestPlanOfARestartWaitsForItsBackOff(t *testing.T) {
 			g.Expect(plan.requeueAfter).To(Equal(test.left))
 			if test.left == 0 {
 				g.Expect(plan.backOff).To(BeZero())
-				g.Expect(plan.apply.Spec.Attempt).To(Equal(int32(2)))
+				g.Expect(plan.desired.Spec.Attempt).To(Equal(int32(2)))
 				return
 			}
 			g.Expect(plan.backOff).To(Equal(DefaultBackOff.after(test.restarts)))
-			g.Expect(plan.apply).To(BeNil())
+			g.Expect(plan.desired).To(BeNil())
 			flux.Spec.Suspend = true
 			plan = planFor(flux, setup, noon, DefaultBackOff)
-			g.Expect(plan.apply.Spec.Suspend).To(BeTrue())
+			g.Expect(plan.desired.Spec.Suspend).To(BeTrue())
 			g.Expect(plan.requeueAfter).To(BeZero())
 			flux.Spec.Suspend, setup.Spec.Suspend = false, true
-			g.Expect(planFor(flux, setup, noon, DefaultBackOff).apply).To(BeNil(), "what has failed is not resumed")
+			g.Expect(planFor(flux, setup, noon, DefaultBackOff).desired).To(BeNil(), "what has failed is not resumed")
 			flux.Spec.StartupTimeoutSeconds = 7
-			g.Expect(planFor(flux, setup, noon, DefaultBackOff).apply.Spec.Attempt).To(Equal(int32(1)))
+			g.Expect(planFor(flux, setup, noon, DefaultBackOff).desired.Spec.Attempt).To(Equal(int32(1)))
 		})
 	}
 }

@@ -24,7 +24,7 @@ import (
 func failingServices(b *setupTestEnv, err func() error) client.Client {
 	return b.through(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			if kind, ok := configuration.(applicable); ok && *kind.GetKind() == "Service" {
+			if kind, ok := configuration.(applyConfiguration); ok && *kind.GetKind() == "Service" {
 				return err()
 			}
 			return c.Apply(ctx, configuration, opts...)

@@ -98,11 +98,11 @@ func TestJobLost(t *testing.T) {
 
 // isLaunch reports whether what is applied is the record of a launch.
 func isLaunch(configuration runtime.ApplyConfiguration) bool {
-	sent, ok := configuration.(*application)
+	sent, ok := configuration.(*applyRequest)
 	if !ok {
 		return false
 	}
-	_, ok = sent.applicable.(*launchConfiguration)
+	_, ok = sent.applyConfiguration.(*launchApplyConfiguration)
 	return ok
 }
 

@@ -105,8 +105,8 @@ func desiredConfigMap(setup *v1alpha1.FluxSetup, job *batchv1.Job) *corev1.Confi
 
 var jobKind = batchv1.SchemeGroupVersion.WithKind("Job")
 
-// launchConfiguration is the apply configuration of spec.launch alone.
-type launchConfiguration struct {
+// launchApplyConfiguration is the apply configuration of spec.launch alone.
+type launchApplyConfiguration struct {
 	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
 	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata"`
 
@@ -116,11 +116,11 @@ type launchConfiguration struct {
 }
 
 // IsApplyConfiguration implements runtime.ApplyConfiguration.
-func (*launchConfiguration) IsApplyConfiguration() {}
+func (*launchApplyConfiguration) IsApplyConfiguration() {}
 
 // desiredLaunch is accepted only if the FluxSetup has not changed since it was read.
-func desiredLaunch(setup *v1alpha1.FluxSetup, launch v1alpha1.Launch) *launchConfiguration {
-	configuration := &launchConfiguration{
+func desiredLaunch(setup *v1alpha1.FluxSetup, launch v1alpha1.Launch) *launchApplyConfiguration {
+	configuration := &launchApplyConfiguration{
 		TypeMetaApplyConfiguration: *metav1ac.TypeMeta().WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).WithKind("FluxSetup"),
 		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(setup.Name).WithNamespace(setup.Namespace).
 			WithUID(setup.UID).WithResourceVersion(setup.ResourceVersion),

@@ -66,7 +66,7 @@ func (b *setupTestEnv) makeFlux(spec v1alpha1.FluxSpec) *v1alpha1.Flux {
 
 func (b *setupTestEnv) applySetup(setup *v1alpha1.FluxSetup) {
 	b.t.Helper()
-	b.Expect(b.client.Apply(b.ctx, configurationOf(setup), client.FieldOwner(fluxFieldOwner), client.ForceOwnership)).To(Succeed())
+	b.Expect(b.client.Apply(b.ctx, applyConfigurationOf(setup), client.FieldOwner(fluxFieldOwner), client.ForceOwnership)).To(Succeed())
 }
 
 // change simulates the Flux controller, which changes the FluxSetup.
