@@ -19,15 +19,15 @@ import (
 // than a reflector starts that backs off.
 const (
 	longestSilence = 3 * time.Minute
-	watchPace      = time.Second
+	watchInterval  = time.Second
 	watchBurst     = 5
 )
 
-// GuardWatches wraps a configuration with IdleWatch and PaceWatches, for programs that run for long: a reflector does not notice
+// GuardWatches wraps a configuration with IdleWatch and LimitWatches, for programs that run for long: a reflector does not notice
 // that a watch hangs, and does not always back off.
 func GuardWatches(config *rest.Config) {
 	config.Wrap(IdleWatch(longestSilence))
-	config.Wrap(PaceWatches(watchPace, watchBurst))
+	config.Wrap(LimitWatches(watchInterval, watchBurst))
 }
 
 // IdleWatch returns a wrapper for rest.Config.Wrap that ends a watch without an event, a bookmark or the headers of the response
@@ -153,7 +153,7 @@ func (b *idleBody) Close() error {
 	return err
 }
 
-// PaceWatches returns a wrapper for rest.Config.Wrap. Each client starts at most burst watches of one path at once, and after
+// LimitWatches returns a wrapper for rest.Config.Wrap. Each client starts at most burst watches of one path at once, and after
 // those one in each interval of every: the others wait. Other requests are not changed. It has to be wrapped around
 // IdleWatch, for which the wait would look like an idle watch.
 //
@@ -168,13 +168,13 @@ func (b *idleBody) Close() error {
 //
 // A limit on the client's requests does not help: Request.Watch in rest/request.go does not apply it to watches. A server or a
 // proxy that responds like that again and again gets a request after each response, hundreds of times a second.
-func PaceWatches(every time.Duration, burst int) transport.WrapperFunc {
+func LimitWatches(every time.Duration, burst int) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return &pacedWatches{next: next, every: every, burst: burst, paths: map[string]flowcontrol.RateLimiter{}}
+		return &limitedWatches{next: next, every: every, burst: burst, paths: map[string]flowcontrol.RateLimiter{}}
 	}
 }
 
-type pacedWatches struct {
+type limitedWatches struct {
 	next  http.RoundTripper
 	every time.Duration
 	burst int
@@ -184,24 +184,24 @@ type pacedWatches struct {
 }
 
 // WrappedRoundTripper lets k8s.io/apimachinery/pkg/util/net find the transport below.
-func (p *pacedWatches) WrappedRoundTripper() http.RoundTripper { return p.next }
+func (l *limitedWatches) WrappedRoundTripper() http.RoundTripper { return l.next }
 
-func (p *pacedWatches) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *limitedWatches) RoundTrip(req *http.Request) (*http.Response, error) {
 	if isWatch(req) {
-		if err := p.of(req.URL.Path).Wait(req.Context()); err != nil {
+		if err := l.of(req.URL.Path).Wait(req.Context()); err != nil {
 			return nil, err
 		}
 	}
-	return p.next.RoundTrip(req)
+	return l.next.RoundTrip(req)
 }
 
-func (p *pacedWatches) of(path string) flowcontrol.RateLimiter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	limiter, ok := p.paths[path]
+func (l *limitedWatches) of(path string) flowcontrol.RateLimiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter, ok := l.paths[path]
 	if !ok {
-		limiter = flowcontrol.NewTokenBucketRateLimiter(float32(time.Second)/float32(p.every), p.burst)
-		p.paths[path] = limiter
+		limiter = flowcontrol.NewTokenBucketRateLimiter(float32(time.Second)/float32(l.every), l.burst)
+		l.paths[path] = limiter
 	}
 	return limiter
 }

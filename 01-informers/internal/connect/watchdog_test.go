@@ -141,13 +141,13 @@ func TestIdleWatchClosed(t *testing.T) {
 	})
 }
 
-func TestPaceWatches(t *testing.T) {
+func TestLimitWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		config := serve(t, true, func(http.ResponseWriter, *http.Request) {})
 		config.Wrap(IdleWatch(idle))
-		config.Wrap(PaceWatches(time.Minute, 3))
+		config.Wrap(LimitWatches(time.Minute, 3))
 		client := carrier(t, config)
 		took := func(path string, times int) time.Duration {
 			start := time.Now()

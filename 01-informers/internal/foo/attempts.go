@@ -23,7 +23,7 @@ const (
 // Attempts counts, for each Foo and generation of its spec, how often the API server rejected its Deployment. It says
 // when the next try is due and when there is none. It is safe for use by many workers.
 //
-// The queue's rate limiter cannot pace these tries: any event triggers a reconciliation, for instance each status of a
+// The queue's rate limiter cannot delay these tries: any event triggers a reconciliation, for instance each status of a
 // Deployment during a rollout, and must not use up a try.
 type Attempts struct {
 	maxRetries int

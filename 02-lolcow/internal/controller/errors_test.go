@@ -181,7 +181,7 @@ func TestStaleStateIsNotReported(t *testing.T) {
 	f.Expect(apierrors.IsConflict(err)).To(BeTrue())
 	f.Expect(f.get("cow").Status).To(BeZero())
 
-	f.clock.Step(stalePatience)
+	f.clock.Step(staleTimeout)
 	for range 2 {
 		_, err = f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
 		f.Expect(err).To(HaveOccurred(), "it is retried")

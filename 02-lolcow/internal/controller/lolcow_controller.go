@@ -59,9 +59,9 @@ type LolcowReconciler struct {
 	// defaultImage is the image of Lolcows whose spec names none.
 	defaultImage string
 
-	// portRetries paces the attempts to get a port that another Service holds.
+	// portRetries is the back-off of the attempts to get a port that another Service holds.
 	portRetries workqueue.TypedRateLimiter[reconcile.Request]
-	// retries paces the attempts that fail for any other reason.
+	// retries delays the attempts that fail for any other reason.
 	retries *retries
 }
 
@@ -236,7 +236,7 @@ func (r *LolcowReconciler) wait(req ctrl.Request, observed *observation, err err
 	return untilSteady(observed.pods, observed.now)
 }
 
-// retried is what is retried at the queue's pace: all that failed, but for conflicts of names and of ports.
+// retried returns the part of an error that the queue retries: all but conflicts of names and of ports.
 func retried(err error) error {
 	_, err = without(err, v1alpha1.ReasonNameConflict)
 	_, err = without(err, v1alpha1.ReasonPortConflict)

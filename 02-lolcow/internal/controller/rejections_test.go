@@ -40,7 +40,7 @@ func (r *rejecting) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // Each text is a write of the status, and the event of that write was a reconciliation at once. So was that of a reason.
-func TestRejectionInOtherWordsIsPacedToo(t *testing.T) {
+func TestRejectionInOtherWordsBacksOffToo(t *testing.T) {
 	t.Parallel()
 	for name, inTurn := range map[string]bool{"in other words": false, "for another reason": true} {
 		t.Run(name, func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestRejectionInOtherWordsIsPacedToo(t *testing.T) {
 }
 
 // A policy puts another image into what is applied, and a stamp that is another one each time: each apply is a change, and
-// its event was a reconciliation at once. What another writer does to our fields, and a new spec, wait for no pace.
-func TestChangeByAdmissionIsPacedToo(t *testing.T) {
+// its event was a reconciliation at once. What another writer does to our fields, and a new spec, are not delayed.
+func TestChangeByAdmissionBacksOffToo(t *testing.T) {
 	t.Parallel()
 	f := newTestEnv(t)
 	o := newOperator(t, f)

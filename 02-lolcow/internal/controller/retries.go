@@ -17,7 +17,7 @@ import (
 )
 
 // retries remembers, for each Lolcow whose dependents could not be ensured, when the next try is due. The rate limiter of
-// the queue cannot pace them alone: an event bypasses it, and each write of our own causes one. Without retries, a webhook
+// the queue cannot delay them alone: an event bypasses it, and each write of our own causes one. Without retries, a webhook
 // that changes what is applied in another way each time would make the operator write without a pause.
 type retries struct {
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
@@ -70,11 +70,11 @@ func (r *retries) note(req reconcile.Request, lolcow *v1alpha1.Lolcow, now time.
 	r.failed[req] = failedTry{uid: lolcow.UID, generation: lolcow.Generation, due: now.Add(r.limiter.When(req)), left: left, err: err}
 }
 
-// stalePatience is how long each try for an object may fail with a stale error until that is reported. Usually the cache
+// staleTimeout is how long each try for an object may fail with a stale error until that is reported. Usually the cache
 // catches up within moments, but an admission webhook, for instance, may reject each request with a Conflict.
-const stalePatience = 30 * time.Second
+const staleTimeout = 30 * time.Second
 
-// reportable returns err, unless each try has failed with a stale error for stalePatience: then it returns one that is reported.
+// reportable returns err, unless each try has failed with a stale error for staleTimeout: then it returns one that is reported.
 func (r *retries) reportable(req reconcile.Request, now time.Time, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,13 +86,13 @@ func (r *retries) reportable(req reconcile.Request, now time.Time, err error) er
 	case !repeated:
 		r.stale[req] = now
 		return err
-	case now.Sub(since) < stalePatience:
+	case now.Sub(since) < staleTimeout:
 		return err
 	}
 	var all []error
 	for _, one := range split(err) {
 		if isStale(one) {
-			message := fmt.Sprintf("each try has failed for more than %v: %s", stalePatience, normalizeMessage(one.Error()))
+			message := fmt.Sprintf("each try has failed for more than %v: %s", staleTimeout, normalizeMessage(one.Error()))
 			one = &rejectedError{reason: v1alpha1.ReasonAPIError, message: message, cause: one}
 		}
 		all = append(all, one)

@@ -187,7 +187,7 @@ func (o *operator) settle() {
 			writes = -1
 		}
 		// Let a delayed status write become due.
-		o.clock.Step(readinessPace)
+		o.clock.Step(readinessInterval)
 	}
 }
 

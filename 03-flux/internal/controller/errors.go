@@ -12,14 +12,13 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// Errors of a reconciliation are of three classes:
+// Errors of a reconciliation are of three classes. The queue retries them with its back-off, except for reasons that an event
+// ends: those that fluxRetried and setupRetried leave out.
 //
 //  1. rejected: the API server rejects a dependent, or an object that is not ours has its name. The same request fails
-//     until the spec or the cluster changes. It is retried at the pace of the rate limiter, but for reasons that an event
-//     ends: those that retriedOfFlux and retriedOfFluxSetup leave out.
-//  2. stale: what was read is older than what the API server has. It is retried at the same pace, and reads again.
-//  3. transient: everything else, for instance a time-out, no connection, or an admission webhook that is down. It is
-//     retried at the same pace.
+//     until the spec or the cluster changes.
+//  2. stale: what was read is older than what the API server has. A retry reads again.
+//  3. transient: everything else, for instance a time-out, no connection, or an admission webhook that is down.
 //
 // Rejected and transient errors are reported in the status. A stale one is not: the status would be computed from
 // what is known to be out of date. One that persists is reported nevertheless (retries.reportable).

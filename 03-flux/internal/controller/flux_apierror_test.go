@@ -197,7 +197,7 @@ func TestConflictWritesNoStatus(t *testing.T) {
 	w.Expect(err).To(MatchError(apierrors.IsConflict, "Conflict"))
 	w.Expect(w.statusWrites).To(Equal(writes))
 	w.Expect(w.recorded()).To(BeEmpty())
-	w.clock.Step(stalePatience)
+	w.clock.Step(staleTimeout)
 	w.expectAPIError()
 }
 

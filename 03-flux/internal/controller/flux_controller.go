@@ -17,7 +17,7 @@
 //	apply.go                   how a dependent is written
 //	report.go                  how the status and Events are written
 //	retries.go                 when a failed write is retried
-//	pace.go                    how often readiness alone is written
+//	throttle.go                how often readiness alone is written
 //	skew.go                    how differing clocks of replicas are handled
 //	flux_plan.go               Flux and FluxSetup → who owns the FluxSetup, and what to do: restarts and their back-off, the end
 //	flux_resources.go          spec of a Flux → desired FluxSetup, and which resourceVersion it may overwrite
@@ -69,14 +69,14 @@ type FluxReconciler struct {
 	// BackOff is DefaultBackOff, unless it is set before the first call of Reconcile.
 	BackOff BackOff
 
-	pace    pace
-	skews   skews
-	retries *retries
+	throttle throttle
+	skews    skews
+	retries  *retries
 }
 
 // NewFluxReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 func NewFluxReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *FluxReconciler {
-	return &FluxReconciler{Client: gatedClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, BackOff: DefaultBackOff, retries: newRetries(clock, newRateLimiter(), retriedOfFlux)}
+	return &FluxReconciler{Client: gatedClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, BackOff: DefaultBackOff, retries: newRetries(clock, newRateLimiter(), fluxRetried)}
 }
 
 // The verb get is for reads that bypass the cache. Server-side apply needs patch. The permission for finalizers is
@@ -96,7 +96,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	var flux v1alpha1.Flux
 	err := r.Get(ctx, req.NamespacedName, &flux)
 	if apierrors.IsNotFound(err) {
-		r.pace.forget(req.NamespacedName)
+		r.throttle.forget(req.NamespacedName)
 		r.skews.forget(req.NamespacedName)
 		r.retries.forget(req)
 		return ctrl.Result{}, nil
@@ -134,7 +134,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 
 	// 6. Requeue for what no event will trigger.
-	return requeue(soonest(wait, observed.requeueAfter), retriedOfFlux(err))
+	return requeue(soonest(wait, observed.requeueAfter), fluxRetried(err))
 }
 
 // endKept ends the work of a Flux that is being deleted and that a finalizer of another controller keeps. The garbage
@@ -261,7 +261,7 @@ func (r *FluxReconciler) report(ctx context.Context, flux *v1alpha1.Flux, observ
 		return 0, nil
 	}
 	key := client.ObjectKeyFromObject(flux)
-	if wait := r.pace.wait(key, observed.now); wait > 0 && onlyReadiness(status, flux.Status) {
+	if wait := r.throttle.wait(key, observed.now); wait > 0 && onlyReadiness(status, flux.Status) {
 		return wait, nil
 	}
 	before := flux.DeepCopy()
@@ -269,14 +269,14 @@ func (r *FluxReconciler) report(ctx context.Context, flux *v1alpha1.Flux, observ
 	if err := writeStatus(ctx, r.Client, before, flux, fluxFieldOwner); err != nil {
 		return 0, err
 	}
-	r.pace.wrote(key, observed.now)
+	r.throttle.wrote(key, observed.now)
 	announce(ctx, r.recorder, flux, transitions(before.Status, status))
 	return 0, nil
 }
 
-// retriedOfFlux returns the part of an error that is retried. A name conflict is not: the deletion of the other object
+// fluxRetried returns the part of an error that is retried. A name conflict is not: the deletion of the other object
 // triggers a reconciliation, as does the write of the end of the Flux to the status.
-func retriedOfFlux(err error) error {
+func fluxRetried(err error) error {
 	_, err = without(err, v1alpha1.ReasonNameConflict)
 	return err
 }

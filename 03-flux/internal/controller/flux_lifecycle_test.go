@@ -141,26 +141,26 @@ func TestDeadlinesMayBeChangedWhileItRuns(t *testing.T) {
 }
 
 // Readiness alone is written at most once a second. Other changes are written at once, together with readiness.
-func TestFluxReadinessIsPaced(t *testing.T) {
+func TestFluxReadinessIsThrottled(t *testing.T) {
 	t.Parallel()
 	w := newFluxTestEnv(t)
 	w.create()
 	w.launch()
-	w.clock.Step(readinessPace)
+	w.clock.Step(readinessInterval)
 	w.report(setConfigured)
 	ready := func(n int32) time.Duration {
 		return w.report(func(status *v1alpha1.FluxSetupStatus) { status.ReadyRanks = n }).RequeueAfter
 	}
 	writes := w.statusWrites
-	w.Expect(ready(1)).To(Equal(readinessPace))
-	w.clock.Step(readinessPace / 4)
-	w.Expect(ready(2)).To(Equal(readinessPace * 3 / 4))
+	w.Expect(ready(1)).To(Equal(readinessInterval))
+	w.clock.Step(readinessInterval / 4)
+	w.Expect(ready(2)).To(Equal(readinessInterval * 3 / 4))
 	w.Expect(w.flux().Status.ReadyRanks).To(Equal(int32(0)))
 	w.Expect(w.statusWrites).To(Equal(writes))
-	w.clock.Step(readinessPace * 3 / 4)
+	w.clock.Step(readinessInterval * 3 / 4)
 	w.Expect(w.reconcile().RequeueAfter).To(BeZero())
 	w.Expect(w.flux().Status.ReadyRanks).To(Equal(int32(2)))
-	w.Expect(ready(3)).To(Equal(readinessPace))
+	w.Expect(ready(3)).To(Equal(readinessInterval))
 	w.Expect(w.report(setRunning).RequeueAfter).To(BeZero())
 	w.Expect(w.flux().Status.ReadyRanks).To(Equal(int32(4)))
 	w.Expect(w.statusWrites).To(Equal(writes + 2))

@@ -96,7 +96,7 @@ func TestSetupConflictWritesNoStatus(t *testing.T) {
 	b.Expect(isStale(err)).To(BeTrue())
 	b.Expect(b.setup().ResourceVersion).To(Equal(version))
 
-	b.clock.Step(stalePatience)
+	b.clock.Step(staleTimeout)
 	_, err = b.try()
 	b.Expect(err).To(HaveOccurred(), "it is retried")
 	b.Expect(b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonAPIError)).To(ContainSubstring("the object has been modified"))

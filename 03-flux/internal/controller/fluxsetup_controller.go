@@ -32,7 +32,7 @@ type FluxSetupReconciler struct {
 	// certificateKey is the key from which certificates are derived. It is random, and is kept in memory only.
 	certificateKey []byte
 
-	pace         pace
+	throttle     throttle
 	skews        skews
 	retries      *retries
 	terminations podTerminations
@@ -42,7 +42,7 @@ type FluxSetupReconciler struct {
 func NewFluxSetupReconciler(c client.Client, apiReader client.Reader, clock clock.PassiveClock) *FluxSetupReconciler {
 	r := &FluxSetupReconciler{
 		Client: gatedClient{c}, apiReader: apiReader, clock: clock, certificateKey: make([]byte, sha256.Size),
-		retries: newRetries(clock, newRateLimiter(), retriedOfFluxSetup),
+		retries: newRetries(clock, newRateLimiter(), setupRetried),
 	}
 	rand.Read(r.certificateKey)
 	return r
@@ -72,7 +72,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	var setup v1alpha1.FluxSetup
 	err := r.Get(ctx, req.NamespacedName, &setup)
 	if apierrors.IsNotFound(err) {
-		r.pace.forget(req.NamespacedName)
+		r.throttle.forget(req.NamespacedName)
 		r.skews.forget(req.NamespacedName)
 		r.retries.forget(req)
 		r.terminations.forget(req.NamespacedName)
@@ -122,7 +122,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 
 	// 6. Requeue for what no event will trigger.
-	return requeue(wait, retriedOfFluxSetup(err))
+	return requeue(wait, setupRetried(err))
 }
 
 // ownerOf returns the Flux that controls the FluxSetup: it must have the same name. nil if there is no such Flux.
@@ -244,7 +244,7 @@ func (r *FluxSetupReconciler) report(ctx context.Context, setup *v1alpha1.FluxSe
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to change", "readyRanks", status.ReadyRanks)
 		return wait, nil
 	}
-	if pause := r.pace.wait(key, observed.now); pause > 0 && onlyProgress(status, setup.Status) {
+	if pause := r.throttle.wait(key, observed.now); pause > 0 && onlyProgress(status, setup.Status) {
 		return soonest(wait, pause), nil
 	}
 	before := setup.DeepCopy()
@@ -252,14 +252,14 @@ func (r *FluxSetupReconciler) report(ctx context.Context, setup *v1alpha1.FluxSe
 	if err := writeStatus(ctx, r.Client, before, setup, setupFieldOwner); err != nil {
 		return 0, err
 	}
-	r.pace.wrote(key, observed.now)
+	r.throttle.wrote(key, observed.now)
 	announce(ctx, nil, setup, setupTransitions(before.Status, status))
 	return wait, nil
 }
 
-// retriedOfFluxSetup returns the part of an error that is retried. A name conflict is not: the deletion of the other
+// setupRetried returns the part of an error that is retried. A name conflict is not: the deletion of the other
 // object triggers a reconciliation. What forbids a launch is permanent.
-func retriedOfFluxSetup(err error) error {
+func setupRetried(err error) error {
 	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonNotOwned, v1alpha1.ReasonFinished, v1alpha1.ReasonSetupChanged} {
 		_, err = without(err, reason)
 	}

@@ -101,13 +101,17 @@ type startFailure struct {
 	reason, message string
 }
 
+// podsTimeout is how long the Job controller may take to create the pods of a Job. It takes less than a second, unless
+// something rejects them.
+const podsTimeout = 15 * time.Second
+
 // untilPodsAreMissed is how long the Job controller may still take to create the pods of a Job that was started; 0 if they
 // exist, or if that time has expired. No event is sent for a pod that is not created.
 func untilPodsAreMissed(setup *v1alpha1.FluxSetup, observed setupObservation) time.Duration {
 	if startTime(observed.job).IsZero() || !slices.Contains(byRank(observed.pods, setup.Spec.Size), nil) {
 		return 0
 	}
-	return max(0, startTime(observed.job).Add(podsPatience).Sub(observed.now))
+	return max(0, startTime(observed.job).Add(podsTimeout).Sub(observed.now))
 }
 
 // startFailureOf is the most urgent reason why the quorum is not reached; nil if there is none yet. late is set once

@@ -119,8 +119,8 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		"not yet":                {setupObservation{job: job, now: start.Add(time.Second)}, 14 * time.Second, ""},
 		"the Job is not started": {setupObservation{job: &batchv1.Job{}, now: start.Add(time.Hour)}, 0, ""},
 		"all are there":          {setupObservation{job: job, now: start.Add(time.Second), pods: []corev1.Pod{leader, ready}}, 0, ""},
-		"none is there":          {setupObservation{job: job, now: start.Add(podsPatience)}, 0, "rank 0: "},
-		"one is missing":         {setupObservation{job: job, now: start.Add(podsPatience), pods: []corev1.Pod{leader}}, 0, "rank 1: "},
+		"none is there":          {setupObservation{job: job, now: start.Add(podsTimeout)}, 0, "rank 0: "},
+		"one is missing":         {setupObservation{job: job, now: start.Add(podsTimeout), pods: []corev1.Pod{leader}}, 0, "rank 1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -105,7 +105,7 @@ func TestCertificateIsNeverReplacedWhileTheJobExists(t *testing.T) {
 
 // While brokers become ready one by one, a status is written once a second. The name of the leader's pod and the quorum are
 // written at once.
-func TestReadyRanksArePaced(t *testing.T) {
+func TestReadyRanksAreThrottled(t *testing.T) {
 	t.Parallel()
 	b := newSetupTestEnv(t, fluxOf(3))
 	b.reconcile()

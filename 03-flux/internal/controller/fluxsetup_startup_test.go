@@ -50,7 +50,7 @@ func TestAttemptIsTriedOnceAfterTheTimeToStart(t *testing.T) {
 			b.Expect(err).NotTo(HaveOccurred())
 			b.Expect(attemptEnded(b.setup())).To(BeFalse())
 			b.Expect(b.job().Spec.Suspend).To(HaveValue(BeFalse()))
-			b.Expect(result.RequeueAfter).To(Equal(podsPatience))
+			b.Expect(result.RequeueAfter).To(Equal(podsTimeout))
 
 			b.startPods()
 			b.clock.Step(startupTimeout)
@@ -137,8 +137,8 @@ func TestStartupTimeoutWithAClockThatIsBehind(t *testing.T) {
 	for range 2 {
 		result, err := b.try()
 		b.Expect(err).NotTo(HaveOccurred())
-		b.Expect(result.RequeueAfter).To(BeElementOf(readinessPace, startupTimeout, startupTimeout-readinessPace))
-		b.clock.Step(readinessPace)
+		b.Expect(result.RequeueAfter).To(BeElementOf(readinessInterval, startupTimeout, startupTimeout-readinessInterval))
+		b.clock.Step(readinessInterval)
 	}
 	b.clock.Step(startupTimeout)
 	b.reconcile()
@@ -185,7 +185,7 @@ func TestStartupTimeoutAfterAStartByAClockThatIsAhead(t *testing.T) {
 		result, err := b.try()
 		b.Expect(err).NotTo(HaveOccurred())
 		b.Expect(result.RequeueAfter).To(BeNumerically("<=", startupTimeout))
-		b.clock.Step(readinessPace)
+		b.clock.Step(readinessInterval)
 	}
 	b.clock.Step(startupTimeout)
 	b.reconcile()

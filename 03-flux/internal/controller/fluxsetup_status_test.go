@@ -158,7 +158,7 @@ func TestRankZeroEndsInAPodThatTheCacheLacks(t *testing.T) {
 			delete(pod.Labels, labelManagedBy)
 			b.Expect(b.client.Update(b.ctx, pod)).To(Succeed())
 			b.reconciler = b.newReconciler(b.withCacheOfPods())
-			b.clock.Step(readinessPace)
+			b.clock.Step(readinessInterval)
 			result, err := b.try()
 			b.Expect(err).NotTo(HaveOccurred())
 			b.Expect(result.RequeueAfter).To(Equal(terminationTimeout))

@@ -59,7 +59,7 @@ const stamp = `metadata: Object.metadata{annotations: {"stamp": oldObject == nul
 
 // A policy changes one of our fields, and adds a stamp that differs each time: each write was a change, whose event
 // triggered the next reconciliation at once.
-func TestChangeByAdmissionIsPaced(t *testing.T) {
+func TestChangeByAdmissionBacksOff(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		group, resource, change, message string
@@ -117,7 +117,7 @@ func metaOf(object client.Object) *metav1.ObjectMeta {
 
 // A webhook rejects the Service for a different reason each time: each reason was a status write, whose event triggered
 // a reconciliation at once. A change of the spec is retried at once.
-func TestRejectionForOtherReasonsIsPaced(t *testing.T) {
+func TestRejectionForOtherReasonsBacksOff(t *testing.T) {
 	t.Parallel()
 	b := newSetupTestEnv(t, fluxOf(1))
 	tries := 0
@@ -153,7 +153,7 @@ func TestTriesArePacedFromTheFailure(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	clock := testclock.NewFakeClock(zero)
-	r := newRetries(clock, newRateLimiter(), retriedOfFlux)
+	r := newRetries(clock, newRateLimiter(), fluxRetried)
 	tries := 0
 	for range 3 {
 		err := r.try(t.Context(), ctrl.Request{}, &v1alpha1.Flux{}, func(ctx context.Context) error {

@@ -188,8 +188,8 @@ func TestWriteBudget(t *testing.T) {
 		last := before
 		before = b.writes(user)
 		return maps.Equal(last, before)
-	}, watchTimeout, readinessPace).Should(BeTrue())
-	b.Consistently(func() map[string]int { return b.writes(user) }, 2*readinessPace, readinessPace/4).Should(Equal(before))
+	}, watchTimeout, readinessInterval).Should(BeTrue())
+	b.Consistently(func() map[string]int { return b.writes(user) }, 2*readinessInterval, readinessInterval/4).Should(Equal(before))
 }
 
 // The Job controller deletes the leader, and the pod no longer exists when a reconciliation lists pods. The end of the

@@ -64,7 +64,7 @@ func TestTheLargestGoopHasAStatus(t *testing.T) {
 }
 
 // The names in valueFrom have no limit of their own. A Goop that just fits into etcd has no room for a status. An Event
-// says what to do, and the retries are paced.
+// says what to do, and the retries have a back-off.
 func TestGoopThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a")

@@ -367,7 +367,7 @@ func TestCleanupIsCreatedAfterThePodsOfAnother(t *testing.T) {
 	f.kubelet("a/cleanup", isRunning)
 	f.kubelet("b/cleanup", hasFinished(0, ""))
 	f.Expect(f.client.Delete(f.ctx, f.daemonSets()["job-cleanup"])).To(Succeed())
-	f.clock.Step(2 * writePace)
+	f.clock.Step(2 * writeInterval)
 	f.reconciles(3)
 	f.Expect(f.daemonSets()).To(BeEmpty())
 	f.settle()

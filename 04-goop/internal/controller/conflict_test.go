@@ -133,7 +133,7 @@ func TestRejectedDaemonSet(t *testing.T) {
 	f.reconciles(3)
 	f.Expect(f.expectNotRunning(v1alpha1.ReasonApplyFailed).Message).To(ContainSubstring("spec.template.spec.initContainers[1].resources.requests"))
 	_, err := f.reconcile()
-	f.Expect(isRejected(err)).To(BeTrue(), "the queue paces the retries: %v", err)
+	f.Expect(isRejected(err)).To(BeTrue(), "the queue retries it with back-off: %v", err)
 }
 
 // A user has edited the record. The operator does nothing until the record can be read again, and nothing is lost.

@@ -106,7 +106,7 @@ func TestCleanupEndsBeforeTheFinalizerGoes(t *testing.T) {
 	f.kubelet("a/cleanup", hasFinished(0, ""))
 	for hasFinalizer(f.goop()) {
 		f.reconciles(1)
-		f.clock.Step(2 * writePace)
+		f.clock.Step(2 * writeInterval)
 	}
 	f.Expect(f.daemonSets()).To(BeEmpty())
 	f.settle()

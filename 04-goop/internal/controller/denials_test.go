@@ -72,7 +72,7 @@ func TestDenialIsReportedWhateverItsCode(t *testing.T) {
 				t.Parallel()
 				f := newGoopTestEnv(t, "a")
 				test.before(f)
-				f.clock.Step(2 * writePace)
+				f.clock.Step(2 * writeInterval)
 				f.use()
 				f.reconciler.Client = interceptor.NewClient(f.watching(), test.funcs)
 				_, err := f.reconcile()

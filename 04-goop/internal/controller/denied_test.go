@@ -44,7 +44,7 @@ func TestDeniedFinalizerIsReported(t *testing.T) {
 			goop := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: f.namespace}, Spec: f.spec(cleanup)}
 			f.Expect(f.client.Create(f.ctx, goop)).To(Succeed())
 			_, err := f.reconcile()
-			f.Expect(isRejected(err)).To(BeTrue(), "the queue paces the retries: %v", err)
+			f.Expect(isRejected(err)).To(BeTrue(), "the queue retries it with back-off: %v", err)
 			f.Expect(f.expectNotRunning(v1alpha1.ReasonApplyFailed).Message).To(ContainSubstring("denied the request"))
 			f.Expect(f.daemonSets()).To(BeEmpty(), "no work begins that could not be cleaned up")
 

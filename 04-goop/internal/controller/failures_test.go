@@ -44,7 +44,7 @@ func TestConflictThatLastsIsReported(t *testing.T) {
 	}).Should(BeTrue())
 	f.expect(v1alpha1.ConditionRunning, metav1.ConditionTrue, v1alpha1.ReasonWorking)
 
-	f.clock.Step(stalePatience)
+	f.clock.Step(staleTimeout)
 	for range 2 {
 		_, err := f.reconcile()
 		f.Expect(err).To(HaveOccurred(), "it is retried")
@@ -94,7 +94,7 @@ func TestTransientErrorIsReportedOnce(t *testing.T) {
 			for range 3 {
 				f.clock.Step(time.Minute)
 				_, err := f.reconcile()
-				f.Expect(err).To(HaveOccurred(), "the queue paces the retries")
+				f.Expect(err).To(HaveOccurred(), "the queue retries it with back-off")
 			}
 			f.Expect(f.requests.written()).To(Equal(before), "not again for each retry")
 			f.Expect(f.recorded()).To(BeEmpty())
@@ -131,7 +131,7 @@ func TestLatePatch(t *testing.T) {
 	f.Expect(f.places()).To(Equal([]string{"a/0"}))
 }
 
-// Results from before the deadline are recorded before the end, even if the pace does not allow a write of the record
+// Results from before the deadline are recorded before the end, even if the throttle does not allow a write of the record
 // yet.
 func TestDeadlineRecordsFirst(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestDeadlineRecordsFirst(t *testing.T) {
 	f.ends(0, "", "a/0")
 	f.runs("b/0")
 	f.clock.SetTime(f.goop().Status.StartTime.Add(60 * time.Second))
-	f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
+	f.reconciler.throttle.wrote(f.key(), writesRecord, f.clock.Now())
 	f.kubelet("b/0", hasFinished(0, ""))
 	f.settle()
 	f.expect(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
@@ -156,11 +156,11 @@ func TestEndWhileSuspending(t *testing.T) {
 	goop := f.goop()
 	goop.Spec.Suspend = true
 	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
-	f.clock.Step(2 * writePace)
+	f.clock.Step(2 * writeInterval)
 	f.reconciles(5)
 	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
 	f.kubelet("a/0", hasFinished(3, ""))
-	f.clock.Step(2 * writePace)
+	f.clock.Step(2 * writeInterval)
 	f.reconciles(4)
 	f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)
 	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonFinished)
@@ -212,7 +212,7 @@ func TestRejectedForGood(t *testing.T) {
 	f.Expect(f.expectNotRunning(v1alpha1.ReasonApplyFailed).Message).To(ContainSubstring("no host paths here"))
 	attempts = 0
 	_, err := f.reconcile()
-	f.Expect(isRejected(err)).To(BeTrue(), "the queue paces the retries: %v", err)
+	f.Expect(isRejected(err)).To(BeTrue(), "the queue retries it with back-off: %v", err)
 	f.Expect(attempts).To(Equal(1))
 	f.use()
 	f.settle()
@@ -254,7 +254,7 @@ func TestPodsOfTheCleanupAreNotCreated(t *testing.T) {
 	for range 4 {
 		_, err := f.reconcile()
 		f.Expect(err).NotTo(HaveOccurred())
-		f.clock.Step(podsPatience)
+		f.clock.Step(podsTimeout)
 	}
 	f.Expect(f.expectNotRunning(v1alpha1.ReasonPodsNotCreated).Message).To(ContainSubstring("daemonset/job-cleanup"))
 	f.Expect(f.recorded()).To(HaveExactElements(HavePrefix("Warning PodsNotCreated")))

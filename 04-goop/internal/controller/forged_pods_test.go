@@ -105,7 +105,7 @@ func TestDaemonSetOfARoundThatCannotBe(t *testing.T) {
 	f.Expect(f.client.Create(f.ctx, daemonSet)).To(Succeed())
 	f.simulateDaemonSets()
 	f.kubelet("a/32", hasFinished(0, ""))
-	f.clock.Step(2 * writePace)
+	f.clock.Step(2 * writeInterval)
 	f.settle()
 	f.Expect(f.places()).To(Equal([]string{"a/0"}))
 	f.expectRunning(v1alpha1.ReasonWorking)

@@ -15,7 +15,8 @@
 //	apply.go            how a dependent is created, changed and deleted
 //	report.go           how the status and Events are written
 //	retries.go          when a failed write is retried
-//	pace.go             what is kept in memory only: when record and status were written, since when no worker exists, which work never began
+//	throttle.go         how often record and status are written
+//	memory.go           what is kept in memory only: since when pods are missing, which work never began
 //	clock.go            the time, as the API server has it
 //	resources.go        spec and plan → desired dependents
 //	affinity.go         nodes ↔ the affinity of a DaemonSet
@@ -37,6 +38,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,8 +68,9 @@ type GoopReconciler struct {
 	// allowHostAccess permits what Goops request in spec.host.
 	allowHostAccess bool
 
-	pace    pace
-	retries *retries
+	throttle throttle
+	memory   memory
+	retries  *retries
 	// recordRetries are the retries of writes to the record, and endRetries those of writes that end work. Neither waits
 	// for the retry of another failed write: otherwise work that has ended could run again.
 	recordRetries, endRetries *retries
@@ -76,10 +79,10 @@ type GoopReconciler struct {
 // NewGoopReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 // allowHostAccess permits what Goops request in spec.host.
 func NewGoopReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock, images Images, allowHostAccess bool) *GoopReconciler {
-	paced := func() *retries { return newRetries(clock, newRateLimiter(), retried) }
+	ownRetries := func() *retries { return newRetries(clock, newRateLimiter(), retried) }
 	return &GoopReconciler{
 		Client: gatedClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, images: images, allowHostAccess: allowHostAccess,
-		retries: paced(), recordRetries: paced(), endRetries: paced(),
+		retries: ownRetries(), recordRetries: ownRetries(), endRetries: ownRetries(),
 	}
 }
 
@@ -104,7 +107,8 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	var goop v1alpha1.Goop
 	err := r.Get(ctx, req.NamespacedName, &goop)
 	if apierrors.IsNotFound(err) {
-		r.pace.forget(req.NamespacedName)
+		r.throttle.forget(req.NamespacedName)
+		r.memory.forget(req.NamespacedName)
 		for _, retries := range []*retries{r.retries, r.recordRetries, r.endRetries} {
 			retries.forget(req)
 		}
@@ -232,8 +236,7 @@ func (r *GoopReconciler) ensureDependents(ctx context.Context, observed *observa
 	return r.recordEnd(ctx, observed)
 }
 
-// report writes the status if it changed. The first write happens at once, and later ones no more often than the pace
-// allows.
+// report writes the status if it changed: at once for the first time, and then no more often than the throttle allows.
 func (r *GoopReconciler) report(ctx context.Context, observed *observation) error {
 	r.checkPods(observed)
 	status := desiredStatus(observed)
@@ -242,7 +245,7 @@ func (r *GoopReconciler) report(ctx context.Context, observed *observation) erro
 		return nil
 	}
 	first := len(observed.goop.Status.Conditions) == 0
-	if wait := r.pace.wait(observed.key(), writesStatus, observed.now); wait > 0 && !first {
+	if wait := r.throttle.wait(observed.key(), writesStatus, observed.now); wait > 0 && !first {
 		observed.requeueAfter(wait)
 		return nil
 	}
@@ -255,19 +258,23 @@ func (r *GoopReconciler) report(ctx context.Context, observed *observation) erro
 		return err
 	}
 	if !first {
-		r.pace.wrote(observed.key(), writesStatus, observed.now)
+		r.throttle.wrote(observed.key(), writesStatus, observed.now)
 	}
 	return nil
 }
 
+// podsTimeout is how long pods may be missing before that is reported. The DaemonSet controller creates pods within
+// moments; if it fails, it retries with a growing back-off.
+const podsTimeout = 15 * time.Second
+
 // checkPods notes since when pods are missing for work that has to be done. No event is sent for a pod that is not
 // created.
 func (r *GoopReconciler) checkPods(observed *observation) {
-	lacking := lacksPods(observed) || lacksCleanupPods(observed)
-	idle := r.pace.idles(observed.key(), lacking, observed.now)
-	observed.noPods = idle >= podsPatience
-	if lacking {
-		observed.requeueAfter(podsPatience - idle)
+	missing := lacksPods(observed) || lacksCleanupPods(observed)
+	waited := r.memory.podsMissing(observed.key(), missing, observed.now)
+	observed.noPods = waited >= podsTimeout
+	if missing {
+		observed.requeueAfter(podsTimeout - waited)
 	}
 }
 

@@ -64,11 +64,11 @@ func (f *goopTestEnv) use() {
 	f.reconciler = NewGoopReconciler(indexed(c), c, f.events, f.clock, testImages, allow)
 }
 
-// watching returns the reconciler's client without the pacing of retries, so that a test can wrap it.
+// watching returns the reconciler's client without the back-off of retries, so that a test can wrap it.
 func (f *goopTestEnv) watching() client.WithWatch {
 	c := f.reconciler.Client
-	if paced, ok := c.(gatedClient); ok {
-		c = paced.Client
+	if gated, ok := c.(gatedClient); ok {
+		c = gated.Client
 	}
 	return c.(client.WithWatch)
 }
@@ -135,7 +135,7 @@ func (f *goopTestEnv) reconcile() (ctrl.Result, error) {
 }
 
 // settle runs the controller and the simulated ones until none has anything to do, or until the controller waits for
-// longer than its pace. After an error the reconciler is replaced by a new one without in-memory state.
+// longer than the throttle requires. After an error the reconciler is replaced by a new one without in-memory state.
 func (f *goopTestEnv) settle() {
 	f.requests.failed = 0
 	for range 1000 {
@@ -147,7 +147,7 @@ func (f *goopTestEnv) settle() {
 			f.requests.failed = 0
 		}
 		switch {
-		// It is retried at the queue's pace, until something else changes.
+		// It is retried with the queue's back-off, until something else changes.
 		case isRejected(err) && f.requests.written() == before && !f.simulateDaemonSets():
 			return
 		case isRejected(err):
@@ -155,7 +155,7 @@ func (f *goopTestEnv) settle() {
 			f.Expect(errors.Is(err, errCrash) || errors.Is(err, errStale)).To(BeTrue(), "%v", err)
 			f.use()
 		case f.simulateDaemonSets() || f.requests.written() > before:
-		case result.RequeueAfter > 0 && result.RequeueAfter <= 2*writePace:
+		case result.RequeueAfter > 0 && result.RequeueAfter <= 2*writeInterval:
 			f.clock.Step(result.RequeueAfter)
 		default:
 			return

@@ -32,7 +32,7 @@ func TestHangingRequestIsReported(t *testing.T) {
 		},
 	})
 	f.Eventually(func() error {
-		f.clock.Step(writePace)
+		f.clock.Step(writeInterval)
 		ctx, cancel := context.WithTimeout(f.ctx, reportTime+5*time.Second)
 		defer cancel()
 		_, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: f.key()})

@@ -145,7 +145,7 @@ func TestHostAccessEndsWithoutARecordOfADeletion(t *testing.T) {
 	f.rejectingRecords()
 	f.delete()
 	f.Expect(f.places()).To(BeEmpty())
-	f.clock.Step(2 * writePace)
+	f.clock.Step(2 * writeInterval)
 	f.reconciles(1)
 	f.Expect(f.goop().Finalizers).To(ContainElement(v1alpha1.CleanupFinalizer))
 	f.expectNotRunning(v1alpha1.ReasonHostAccessNotAllowed)

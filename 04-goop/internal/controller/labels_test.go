@@ -93,7 +93,7 @@ func (f *goopTestEnv) works() {
 	for range 8 {
 		f.reconciles(1)
 		f.simulateDaemonSets()
-		f.clock.Step(2 * writePace)
+		f.clock.Step(2 * writeInterval)
 	}
 }
 

@@ -167,7 +167,7 @@ func TestFailFastAtTheDeadline(t *testing.T) {
 				f.runs("a/0", "b/0")
 				f.kubelet("a/0", hasFinished(3, ""))
 				f.clock.Step(time.Hour)
-				f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
+				f.reconciler.throttle.wrote(f.key(), writesRecord, f.clock.Now())
 				f.requests.crash = crash{at: len(f.requests.seen) + n + 1, after: after}
 				f.settle()
 				f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)

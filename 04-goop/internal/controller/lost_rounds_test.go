@@ -102,7 +102,7 @@ func TestLostRoundsDoNotWaitForThePace(t *testing.T) {
 	f.runs("a/0")
 	f.kubelet("b/0", isRunning)
 	f.deletedInTheForeground("job-0")
-	f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
+	f.reconciler.throttle.wrote(f.key(), writesRecord, f.clock.Now())
 	f.reconciles(1)
 	f.Expect(f.record().Begun).To(HaveKey(f.node("b")))
 	f.settle()

@@ -59,7 +59,7 @@ func TestNothingMovesBesideAWorkerThatEnds(t *testing.T) {
 	f.deleteNode("c")
 	f.join("d")
 	f.join("e")
-	f.clock.Step(2 * writePace)
+	f.clock.Step(2 * writeInterval)
 	f.reconciles(4)
 	f.Expect(f.nodesOf("job-0")).To(Equal([]string{f.node("a"), f.node("b")}))
 	f.removePod(f.pod("a/1"))

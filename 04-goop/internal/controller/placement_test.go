@@ -120,7 +120,7 @@ func TestRoomOfFinishedWork(t *testing.T) {
 				f.rejectingRecords()
 			}
 			for range 4 {
-				f.clock.Step(2 * writePace)
+				f.clock.Step(2 * writeInterval)
 				f.reconciles(1)
 			}
 			f.Expect(f.record().Finished).To(HaveLen(map[bool]int{false: 1}[test.unrecorded]))

@@ -109,7 +109,7 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 }
 
 // recordWork records which workers have finished. For a cleanup it also records where work has begun and where the
-// cleanup has ended. The write may have to wait for the pace, unless the result of a pod is about to be lost.
+// cleanup has ended. The write is throttled, unless the result of a pod is about to be lost.
 func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) (bool, error) {
 	if (observed.unreadable != "" && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
 		return false, nil
@@ -118,14 +118,14 @@ func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) 
 	urgent := observed.work.vanishing || observed.cleaning.vanishing || slices.ContainsFunc(unrecordedNodes(observed), func(node string) bool {
 		return observed.stopping || observed.losing || !observed.work.begun[node] || observed.work.leaving[node]
 	})
-	if wait := r.pace.wait(observed.key(), writesRecord, observed.now); wait > 0 && !urgent {
+	if wait := r.throttle.wait(observed.key(), writesRecord, observed.now); wait > 0 && !urgent {
 		observed.requeueAfter(wait)
 		return false, nil
 	}
 	if err := r.writeRecord(ctx, observed); err != nil {
 		return false, err
 	}
-	r.pace.wrote(observed.key(), writesRecord, observed.now)
+	r.throttle.wrote(observed.key(), writesRecord, observed.now)
 	return true, nil
 }
 
@@ -254,7 +254,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return err
 	}
 	if shard.Number == 0 && len(observed.rounds)+len(observed.pods) == 0 {
-		r.pace.setUnbegun(observed.key(), goop.UID)
+		r.memory.setUnbegun(observed.key(), goop.UID)
 	}
 	return nil
 }

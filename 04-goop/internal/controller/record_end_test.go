@@ -54,7 +54,7 @@ func TestRecordIsLostAfterTheEnd(t *testing.T) {
 	f.expectReleased()
 }
 
-// Work that begins and ends while the record waits for its pace is recorded before its DaemonSet is deleted. A crash in
+// Work that begins and ends while the record is throttled is recorded before its DaemonSet is deleted. A crash in
 // between would leave its node without a cleanup.
 func TestBegunWorkIsRecordedBeforeItIsDeleted(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestBegunWorkIsRecordedBeforeItIsDeleted(t *testing.T) {
 	f.kubelet("b/0", hasFinished(0, ""))
 	f.Expect(f.client.Delete(f.ctx, f.goop())).To(Succeed())
 	f.clock.SetTime(time.Now())
-	f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
+	f.reconciler.throttle.wrote(f.key(), writesRecord, f.clock.Now())
 	f.endsWork()
 	f.Expect(f.record().Begun).To(HaveLen(2))
 }
@@ -106,14 +106,14 @@ func TestUnknownWorkIsNotCalledCleanedUp(t *testing.T) {
 	f.Expect(f.recorded()).To(ContainElement(HavePrefix("Warning CleanupIncomplete cleanupCmd has not run")))
 }
 
-// Nor does the record wait for the pace if the pod is being deleted and no other will be created: otherwise its node would have
+// Nor is the record throttled if the pod is being deleted and no other will be created: otherwise its node would have
 // no cleanup.
 func TestBegunWorkIsRecordedBeforeItsPodGoes(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a", "b")
 	f.create(cleanup)
 	f.runs("a/0")
-	f.reconciler.pace.wrote(f.key(), writesRecord, f.clock.Now())
+	f.reconciler.throttle.wrote(f.key(), writesRecord, f.clock.Now())
 	f.kubelet("b/0", isRunning)
 	f.taint("b", corev1.Taint{Key: "gone", Effect: corev1.TaintEffectNoExecute})
 	f.Expect(f.client.Delete(f.ctx, f.pod("b/0"))).To(Succeed())

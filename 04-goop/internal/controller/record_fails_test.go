@@ -46,7 +46,7 @@ func (f *goopTestEnv) failsToSettle() {
 	for range 10 {
 		_, _ = f.reconcile()
 		f.simulateDaemonSets()
-		f.clock.Step(writePace)
+		f.clock.Step(writeInterval)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestRecordedWorkDoesNotRunAgainBehindTheCache(t *testing.T) {
 			for range 4 {
 				f.attempts(1)
 				f.simulateDaemonSets()
-				f.clock.Step(2 * writePace)
+				f.clock.Step(2 * writeInterval)
 			}
 			f.Expect(f.pods).To(HaveKeyWithValue("a/0", 1))
 			f.expectRunning(v1alpha1.ReasonWorking)

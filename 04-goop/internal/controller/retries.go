@@ -18,7 +18,7 @@ import (
 )
 
 // retries remembers, for each object whose dependents could not be written, when the next try is due. The rate limiter of
-// the queue cannot pace them alone: an event bypasses it, and each write of our own causes one. Without retries, a webhook
+// the queue cannot delay them alone: an event bypasses it, and each write of our own causes one. Without retries, a webhook
 // that changes what is written in another way each time, or rejects it for another reason, would make the operator write
 // without a pause.
 type retries struct {
@@ -90,11 +90,11 @@ func (r *retries) note(req reconcile.Request, object client.Object, err error) {
 	r.failed[req] = failedTry{uid: object.GetUID(), generation: object.GetGeneration(), due: r.clock.Now().Add(r.limiter.When(req)), err: err}
 }
 
-// stalePatience is how long each try for an object may fail with a stale error until that is reported. Usually the cache
+// staleTimeout is how long each try for an object may fail with a stale error until that is reported. Usually the cache
 // catches up within moments, but an admission webhook, for instance, may reject each request with a Conflict.
-const stalePatience = 30 * time.Second
+const staleTimeout = 30 * time.Second
 
-// reportable returns err, unless each try has failed with a stale error for stalePatience: then it returns one that is reported.
+// reportable returns err, unless each try has failed with a stale error for staleTimeout: then it returns one that is reported.
 func (r *retries) reportable(req reconcile.Request, now time.Time, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,13 +106,13 @@ func (r *retries) reportable(req reconcile.Request, now time.Time, err error) er
 	case !repeated:
 		r.stale[req] = now
 		return err
-	case now.Sub(since) < stalePatience:
+	case now.Sub(since) < staleTimeout:
 		return err
 	}
 	var all []error
 	for _, one := range split(err) {
 		if isStale(one) {
-			message := fmt.Sprintf("each try has failed for more than %v: %s", stalePatience, normalizeMessage(one.Error()))
+			message := fmt.Sprintf("each try has failed for more than %v: %s", staleTimeout, normalizeMessage(one.Error()))
 			one = &rejectedError{reason: v1alpha1.ReasonAPIError, message: message, cause: one}
 		}
 		all = append(all, one)

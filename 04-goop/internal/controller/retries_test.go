@@ -54,9 +54,9 @@ func (f *goopTestEnv) mutate(t *testing.T, expression string) (end func()) {
 	return end
 }
 
-// A policy sets another affinity on every write. Each patch is a change, and without pacing its event would trigger the
+// A policy sets another affinity on every write. Each patch is a change, and without a back-off its event would trigger the
 // next reconciliation at once.
-func TestChangeByAdmissionIsPaced(t *testing.T) {
+func TestChangeByAdmissionBacksOff(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a")
 	user, _ := f.manage(t)
@@ -110,7 +110,7 @@ func TestFinalizerThatAdmissionRemoves(t *testing.T) {
 }
 
 // A failed write is not retried before its time, whatever triggers a reconciliation. Another spec is tried at once.
-func TestFailedTryIsPaced(t *testing.T) {
+func TestFailedTryBacksOff(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a")
 	f.use()
@@ -199,7 +199,7 @@ func TestFailedTryDoesNotKeepResultsFromTheRecord(t *testing.T) {
 	f.kubelet("a/0", hasFinished(3, "an output"))
 	f.clock.Step(5 * time.Second)
 	for range 3 {
-		f.clock.Step(writePace)
+		f.clock.Step(writeInterval)
 		_, err := f.reconcile()
 		f.Expect(err == nil || isRejected(err)).To(BeTrue(), "%v", err)
 	}

@@ -31,7 +31,7 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 	if observed.found, err = r.shardsOf(ctx, observed.key()); err != nil {
 		return err
 	}
-	observed.unbegun = r.pace.isUnbegun(observed.key(), goop.UID)
+	observed.unbegun = r.memory.isUnbegun(observed.key(), goop.UID)
 	observed.uids = slices.Clone(goop.Status.RecordUIDs)
 	for number, uid := range observed.uids {
 		shard := observed.found[number]

@@ -83,7 +83,7 @@ func TestSuspending(t *testing.T) {
 	goop := f.goop()
 	goop.Spec.Suspend = true
 	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
-	f.clock.Step(2 * writePace)
+	f.clock.Step(2 * writeInterval)
 	f.reconciles(5)
 	f.expectNotRunning(v1alpha1.ReasonSuspending)
 	f.expect(v1alpha1.ConditionSuspended, metav1.ConditionFalse, v1alpha1.ReasonSuspending)
@@ -120,7 +120,7 @@ func (f *goopTestEnv) suspend() {
 	goop := f.goop()
 	goop.Spec.Suspend = true
 	f.Expect(f.client.Update(f.ctx, goop)).To(Succeed())
-	f.clock.Step(2 * writePace)
+	f.clock.Step(2 * writeInterval)
 }
 
 // No pod exists, but the DaemonSet controller has not observed that its DaemonSet has lost its nodes: it still creates a

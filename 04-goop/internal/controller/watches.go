@@ -87,7 +87,7 @@ func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 
 // moreThanMessages ignores updates that changed only messages of conditions. The operator itself makes those: if the
 // API server rejects a request with a different text each time, each status write would trigger the next reconciliation
-// at once, instead of at the pace of the rate limiter.
+// at once, instead of with the back-off of the rate limiter.
 func moreThanMessages[O client.Object](conditions func(O) []metav1.Condition) predicate.Predicate {
 	neutral := func(object client.Object) O {
 		changed := object.DeepCopyObject().(O)

@@ -16,7 +16,7 @@ var commonInMain = []string{
 
 // commonElsewhere is what is the same in files that differ otherwise.
 var commonElsewhere = []string{
-	"queue", "newRateLimiter", "moreThanMessages", "stalePatience", "retries.reportable", "retries.forget", "requeue", "gatedClient",
+	"queue", "newRateLimiter", "moreThanMessages", "staleTimeout", "retries.reportable", "retries.forget", "requeue", "gatedClient",
 }
 
 // comparison collects what differs.

@@ -90,14 +90,14 @@ func TestReflector(t *testing.T) {
 }
 
 // withoutPause are the faults that a reflector does not wait after. All of them are faults of a streaming list: see
-// connect.PaceWatches.
+// connect.LimitWatches.
 var withoutPause = []wire.Rule{
 	{Fault: wire.Gone},
 	{Fault: wire.GoneEvent},
 	{Fault: wire.Cut, Whole: 1},
 }
 
-// TestReflectorAsksWithoutPause counts the requests that connect.PaceWatches prevents.
+// TestReflectorAsksWithoutPause counts the requests that connect.LimitWatches prevents.
 func TestReflectorAsksWithoutPause(t *testing.T) {
 	t.Parallel()
 	const times = 50
@@ -120,7 +120,7 @@ func TestReflectorAsksWithoutPause(t *testing.T) {
 	}
 }
 
-func TestReflectorWithPaceWatches(t *testing.T) {
+func TestReflectorWithLimitWatches(t *testing.T) {
 	t.Parallel()
 	const burst = 5
 	for _, rule := range withoutPause {
@@ -129,7 +129,7 @@ func TestReflectorWithPaceWatches(t *testing.T) {
 			w := newMirror(t, runtime.ContentTypeProtobuf, 2)
 			injection := w.inject(rule)
 			began := time.Now()
-			w.start(connect.PaceWatches(time.Second, burst))
+			w.start(connect.LimitWatches(time.Second, burst))
 			w.Eventually(injection.Count).Should(BeNumerically(">=", burst))
 			<-time.After(time.Until(began.Add(window)))
 			seen := w.proxy.Requests().Before(began.Add(window))
