@@ -113,9 +113,9 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	// 3. Ensure the dependents, and 4. observe the rest. Errors are reported in the status too, except a stale one: it means
 	// that the cache is out of date, and so would be the status. A stale error that lasts is reported.
 	observed := observation{now: r.clock.Now()}
-	acting, stop := untilReport(ctx)
-	defer stop()
-	wait, err := r.tryDependents(acting, req, &lolcow, &observed)
+	actCtx, cancel := untilReport(ctx)
+	defer cancel()
+	wait, err := r.tryDependents(actCtx, req, &lolcow, &observed)
 	err = r.retries.reportable(req, observed.now, errors.Join(err, r.observePods(ctx, &lolcow, &observed)))
 	if isStale(err) {
 		return ctrl.Result{}, err
@@ -144,7 +144,7 @@ func (r *LolcowReconciler) tryDependents(ctx context.Context, req ctrl.Request, 
 	if err := r.readDependents(ctx, lolcow, observed); err != nil {
 		return 0, err
 	}
-	last, wait := r.retries.of(req, lolcow, r.clock.Now())
+	last, wait := r.retries.lastFailure(req, lolcow, r.clock.Now())
 	if wait > 0 && apiequality.Semantic.DeepEqual(dependentsOf(observed), last.left) {
 		return wait, last.err
 	}
@@ -155,7 +155,7 @@ func (r *LolcowReconciler) tryDependents(ctx context.Context, req ctrl.Request, 
 	if retried(err) == nil {
 		r.retries.forget(req)
 	} else {
-		r.retries.note(req, lolcow, r.clock.Now(), dependentsOf(observed), err)
+		r.retries.recordFailure(req, lolcow, r.clock.Now(), dependentsOf(observed), err)
 	}
 	return 0, err
 }

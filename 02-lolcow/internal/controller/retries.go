@@ -49,8 +49,8 @@ func newRetries(limiter workqueue.TypedRateLimiter[reconcile.Request]) *retries 
 	return &retries{limiter: limiter, failed: map[reconcile.Request]failedTry{}, stale: map[reconcile.Request]time.Time{}}
 }
 
-// of returns the last try for the present spec if it failed, and how long the next one has to wait: 0 if it is due.
-func (r *retries) of(req reconcile.Request, lolcow *v1alpha1.Lolcow, now time.Time) (failedTry, time.Duration) {
+// lastFailure returns the last try for the present spec if it failed, and how long the next one has to wait: 0 if it is due.
+func (r *retries) lastFailure(req reconcile.Request, lolcow *v1alpha1.Lolcow, now time.Time) (failedTry, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.failed[req]
@@ -60,8 +60,8 @@ func (r *retries) of(req reconcile.Request, lolcow *v1alpha1.Lolcow, now time.Ti
 	return last, max(0, last.due.Sub(now))
 }
 
-// note notes that a try failed. The time to the next one doubles with each for one spec.
-func (r *retries) note(req reconcile.Request, lolcow *v1alpha1.Lolcow, now time.Time, left dependents, err error) {
+// recordFailure records that a try failed. The time to the next one doubles with each for one spec.
+func (r *retries) recordFailure(req reconcile.Request, lolcow *v1alpha1.Lolcow, now time.Time, left dependents, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last := r.failed[req]; last.uid != lolcow.UID || last.generation != lolcow.Generation {

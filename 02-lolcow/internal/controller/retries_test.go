@@ -30,9 +30,9 @@ func TestRetriesAreKeptIfTheLolcowCannotBeRead(t *testing.T) {
 	r := NewLolcowReconciler(unreadable{}, nil, testclock.NewFakePassiveClock(now), "")
 	req := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "farm", Name: "cow"}}
 	lolcow := &v1alpha1.Lolcow{}
-	r.retries.note(req, lolcow, now, dependents{}, errors.New("rejected"))
+	r.retries.recordFailure(req, lolcow, now, dependents{}, errors.New("rejected"))
 	_, err := r.Reconcile(t.Context(), req)
 	g.Expect(err).To(MatchError("no connection"))
-	_, wait := r.retries.of(req, lolcow, now)
+	_, wait := r.retries.lastFailure(req, lolcow, now)
 	g.Expect(wait).To(BeNumerically(">", 0))
 }

@@ -217,8 +217,8 @@ func TestNamespaceBeingDeleted(t *testing.T) {
 	w.Expect(w.recorded()).To(BeEmpty())
 }
 
-// A leader is paused before its apply of a resume. It continues after its successor has resumed the Flux and the user
-// has suspended it again.
+// The replica that is the leader is paused before its apply of a resume. It continues after its successor has resumed the
+// Flux and the user has suspended it again.
 func TestLateApplyOfAFormerLeader(t *testing.T) {
 	t.Parallel()
 	w := newFluxTestEnv(t)
@@ -244,8 +244,8 @@ func TestLateApplyOfAFormerLeader(t *testing.T) {
 	w.expect(w.flux(), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
 }
 
-// A leader is paused before it creates the FluxSetup. It continues after its successor has created one: its request
-// does not change the existing one.
+// The replica that is the leader is paused before it creates the FluxSetup. It continues after its successor has created
+// one: its request does not change the existing one.
 func TestLateFirstWriteOfAFormerLeader(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*fluxTestEnv){

@@ -107,15 +107,15 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 
 	// 2. Finalize. The garbage collector deletes the dependents of a Flux after the Flux itself.
 	if !flux.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.endKept(ctx, req, &flux)
+		return ctrl.Result{}, r.reconcileDelete(ctx, req, &flux)
 	}
 
 	// 3. Ensure the one dependent, the FluxSetup, and 4. observe its status. Failures are reported too, unless the cache
 	//    was stale: then the queue retries.
 	var observed fluxObservation
-	acting, stop := untilReport(ctx)
-	defer stop()
-	err = r.retries.try(acting, req, &flux, func(ctx context.Context) error {
+	actCtx, cancel := untilReport(ctx)
+	defer cancel()
+	err = r.retries.try(actCtx, req, &flux, func(ctx context.Context) error {
 		return r.ensureSetup(ctx, &flux, &observed)
 	})
 	if err = r.retries.reportable(req, r.clock.Now(), err); isStale(err) {
@@ -137,11 +137,11 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	return requeue(soonest(wait, observed.requeueAfter), fluxRetried(err))
 }
 
-// endKept ends the work of a Flux that is being deleted and that a finalizer of another controller keeps. The garbage
+// reconcileDelete ends the work of a Flux that is being deleted and that a finalizer of another controller keeps. The garbage
 // collector deletes the FluxSetup only after the Flux, so until then the command would continue to run, and no failure
 // would be handled. Foreground deletion and orphaning do not have this problem: the garbage collector acts before the
 // Flux is removed.
-func (r *FluxReconciler) endKept(ctx context.Context, req ctrl.Request, flux *v1alpha1.Flux) error {
+func (r *FluxReconciler) reconcileDelete(ctx context.Context, req ctrl.Request, flux *v1alpha1.Flux) error {
 	if controllerutil.ContainsFinalizer(flux, metav1.FinalizerDeleteDependents) || controllerutil.ContainsFinalizer(flux, metav1.FinalizerOrphanDependents) {
 		return nil
 	}

@@ -48,7 +48,7 @@ func firstSetup(flux *v1alpha1.Flux) *v1alpha1.FluxSetup {
 			Attempt:   1,
 		},
 	}
-	follow(setup, flux)
+	copyMutableFields(setup, flux)
 	return setup
 }
 
@@ -63,13 +63,13 @@ func nextSetup(flux *v1alpha1.Flux, live *v1alpha1.FluxSetup) *v1alpha1.FluxSetu
 		Spec:       *live.Spec.DeepCopy(),
 	}
 	setup.Spec.Launch = nil
-	follow(setup, flux)
+	copyMutableFields(setup, flux)
 	return setup
 }
 
-// follow copies the mutable fields of a Flux, and makes the Flux the owner: the garbage collector deletes the FluxSetup
-// with it, and an event of the FluxSetup triggers a reconciliation of the Flux.
-func follow(setup *v1alpha1.FluxSetup, flux *v1alpha1.Flux) {
+// copyMutableFields copies the mutable fields of a Flux, and makes the Flux the owner: the garbage collector deletes the
+// FluxSetup with it, and an event of the FluxSetup triggers a reconciliation of the Flux.
+func copyMutableFields(setup *v1alpha1.FluxSetup, flux *v1alpha1.Flux) {
 	setup.OwnerReferences = []metav1.OwnerReference{
 		*metav1.NewControllerRef(flux, v1alpha1.SchemeGroupVersion.WithKind("Flux")),
 	}

@@ -97,9 +97,9 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	before := attemptEnded(&setup)
 	observed := setupObservation{notOwned: flux == nil}
 	r.observeTime(&setup, &observed)
-	acting, stop := untilReport(ctx)
-	defer stop()
-	err = errors.Join(r.retries.try(acting, req, &setup, func(ctx context.Context) error {
+	actCtx, cancel := untilReport(ctx)
+	defer cancel()
+	err = errors.Join(r.retries.try(actCtx, req, &setup, func(ctx context.Context) error {
 		defer r.observeTime(&setup, &observed)
 		return r.ensureDependents(ctx, &setup, &observed)
 	}), r.observePods(ctx, &setup, &observed))

@@ -49,7 +49,7 @@ func newRetries(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[rec
 // try calls act, which may write what the object needs. If the last try for the present spec failed, and the next one is not
 // due, act reads only: as soon as it is about to write, it fails as the last one did.
 func (r *retries) try(ctx context.Context, req reconcile.Request, object client.Object, act func(context.Context) error) error {
-	last := r.of(req, object)
+	last := r.lastFailure(req, object)
 	gate := &writeGate{err: last.err}
 	if r.clock.Now().Before(last.due) {
 		ctx = context.WithValue(ctx, gateKey{}, gate)
@@ -62,13 +62,13 @@ func (r *retries) try(ctx context.Context, req reconcile.Request, object client.
 	case r.retried(err) == nil:
 		r.forget(req)
 	default:
-		r.note(req, object, err)
+		r.recordFailure(req, object, err)
 	}
 	return err
 }
 
-// of returns the last try for the present spec if it failed.
-func (r *retries) of(req reconcile.Request, object client.Object) failedTry {
+// lastFailure returns the last try for the present spec if it failed.
+func (r *retries) lastFailure(req reconcile.Request, object client.Object) failedTry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.failed[req]
@@ -78,8 +78,9 @@ func (r *retries) of(req reconcile.Request, object client.Object) failedTry {
 	return last
 }
 
-// note notes that a try has just failed, perhaps after a long time. The time to the next one doubles with each for one spec.
-func (r *retries) note(req reconcile.Request, object client.Object, err error) {
+// recordFailure records that a try has just failed, perhaps after a long time. The time to the next one doubles with each
+// for one spec.
+func (r *retries) recordFailure(req reconcile.Request, object client.Object, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last := r.failed[req]; last.uid != object.GetUID() || last.generation != object.GetGeneration() {

@@ -61,7 +61,7 @@ func (r *GoopReconciler) confirmPods(ctx context.Context, observed *observation,
 // replica has recorded: the cache may have the DaemonSet that this replica took from the node, and not the entry.
 func (r *GoopReconciler) confirmRecord(ctx context.Context, observed *observation) error {
 	for number, shard := range observed.shards {
-		live, err := r.shardPastTheCache(ctx, observed.goop, number)
+		live, err := r.readShardUncached(ctx, observed.goop, number)
 		if err != nil {
 			return err
 		}
@@ -72,10 +72,10 @@ func (r *GoopReconciler) confirmRecord(ctx context.Context, observed *observatio
 	return nil
 }
 
-// shardPastTheCache reads a shard from the API server, because the cache does not have it: a user may have removed its
+// readShardUncached reads a shard from the API server, because the cache does not have it: a user may have removed its
 // label and its owner, or the cache may be stale. It returns nil if there is none. It uses list, because the operator has
 // no permission to get ConfigMaps.
-func (r *GoopReconciler) shardPastTheCache(ctx context.Context, goop *v1alpha1.Goop, number int) (*corev1.ConfigMap, error) {
+func (r *GoopReconciler) readShardUncached(ctx context.Context, goop *v1alpha1.Goop, number int) (*corev1.ConfigMap, error) {
 	name := shardName(goop.Name, number)
 	var list corev1.ConfigMapList
 	err := r.apiReader.List(ctx, &list, client.InNamespace(goop.Namespace), client.MatchingFields{metav1.ObjectNameField: name})

@@ -79,7 +79,7 @@ func (r *GoopReconciler) finalize(ctx context.Context, observed *observation) (b
 func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bool, error) {
 	// 1. The nodes where work has begun are recorded, and those where the cleanup has ended. Then the record states that no
 	// more work begins: DaemonSets that disappear after that were deleted by the operator.
-	failing := r.recordRetries.of(observed.request(), observed.goop).err != nil
+	failing := r.recordRetries.lastFailure(observed.request(), observed.goop).err != nil
 	changed, unrecorded := r.recordWork(ctx, observed)
 	if !changed && unrecorded == nil {
 		changed, unrecorded = r.recordEnd(ctx, observed)

@@ -119,7 +119,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 	// Without our finalizer there is nothing to clean up.
 	if !goop.DeletionTimestamp.IsZero() && !hasFinalizer(&goop) {
-		return r.endKept(ctx, req, &goop)
+		return r.reconcileDelete(ctx, req, &goop)
 	}
 
 	// 2. Observe. This comes before the other steps because both the plan and the steps of a deletion depend on pods, nodes
@@ -129,10 +129,10 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	// 3. Finalize if the Goop is being deleted, else ensure the dependents. Before that, release the records of earlier
 	// Goops of the same name, because their ConfigMaps have the names that this Goop needs.
 	changed := false
-	acting, stop := untilReport(ctx)
-	defer stop()
+	actCtx, cancel := untilReport(ctx)
+	defer cancel()
 	if err == nil {
-		err = r.retries.try(acting, req, &goop, func(ctx context.Context) (err error) {
+		err = r.retries.try(actCtx, req, &goop, func(ctx context.Context) (err error) {
 			earlierErr := errors.Join(r.releaseEarlier(ctx, observed), r.endOrphansOfOthers(ctx, observed.key(), observed.pods))
 			if goop.DeletionTimestamp.IsZero() {
 				changed, err = r.ensureDependents(ctx, observed)
@@ -160,11 +160,11 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	return requeue(observed.requeue, retried(err))
 }
 
-// endKept ends the work of a Goop that is being deleted and that a finalizer of another controller keeps, and reports
+// reconcileDelete ends the work of a Goop that is being deleted and that a finalizer of another controller keeps, and reports
 // that. The garbage collector deletes the dependents only after the Goop. Until then the DaemonSet controller would
 // create pods that are evicted again. Foreground deletion and orphaning do not have this problem: there the garbage
 // collector acts before the Goop is removed.
-func (r *GoopReconciler) endKept(ctx context.Context, req ctrl.Request, goop *v1alpha1.Goop) (ctrl.Result, error) {
+func (r *GoopReconciler) reconcileDelete(ctx context.Context, req ctrl.Request, goop *v1alpha1.Goop) (ctrl.Result, error) {
 	if controllerutil.ContainsFinalizer(goop, metav1.FinalizerDeleteDependents) || controllerutil.ContainsFinalizer(goop, metav1.FinalizerOrphanDependents) {
 		return ctrl.Result{}, nil
 	}

@@ -83,6 +83,6 @@ func TestCommon(t *testing.T) {
 		"as many are left out": {allBut, allBut, allBut},
 	} {
 		test.want.Number, test.after.Number = 7, 7
-		NewWithT(t).Expect(common(test.before, test.after)).To(Equal(test.want), name)
+		NewWithT(t).Expect(intersection(test.before, test.after)).To(Equal(test.want), name)
 	}
 }

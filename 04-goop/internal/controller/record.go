@@ -22,7 +22,7 @@ import (
 // other steps of a reconciliation have to wait: something has changed, or a write has failed for the first time and may
 // succeed when it is repeated. Any other failed write of the record keeps no work from ending.
 func (r *GoopReconciler) recordAll(ctx context.Context, observed *observation) (bool, error) {
-	failing := r.recordRetries.of(observed.request(), observed.goop).err != nil
+	failing := r.recordRetries.lastFailure(observed.request(), observed.goop).err != nil
 	// 1. The start is recorded. A suspension clears it.
 	changed, unrecorded := r.recordStart(ctx, observed)
 	if changed || isRepeatedFirst(unrecorded, failing) {

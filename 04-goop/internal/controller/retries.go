@@ -51,7 +51,7 @@ func newRetries(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[rec
 // back-off of its own, on which alone it depends whether its writes are due. If it succeeds or is not due, that does not change
 // the back-off here.
 func (r *retries) try(ctx context.Context, req reconcile.Request, object client.Object, act func(context.Context) error) error {
-	last := r.of(req, object)
+	last := r.lastFailure(req, object)
 	gate := &writeGate{closed: r.clock.Now().Before(last.due), err: last.err}
 	err := act(context.WithValue(ctx, gateKey{}, gate))
 	if outer, nested := ctx.Value(gateKey{}).(*writeGate); nested {
@@ -64,13 +64,13 @@ func (r *retries) try(ctx context.Context, req reconcile.Request, object client.
 	case r.retried(err) == nil:
 		r.forget(req)
 	default:
-		r.note(req, object, err)
+		r.recordFailure(req, object, err)
 	}
 	return err
 }
 
-// of returns the last try for the present spec if it failed.
-func (r *retries) of(req reconcile.Request, object client.Object) failedTry {
+// lastFailure returns the last try for the present spec if it failed.
+func (r *retries) lastFailure(req reconcile.Request, object client.Object) failedTry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.failed[req]
@@ -80,8 +80,9 @@ func (r *retries) of(req reconcile.Request, object client.Object) failedTry {
 	return last
 }
 
-// note notes that a try has just failed, perhaps after a long time. The time to the next one doubles with each for one spec.
-func (r *retries) note(req reconcile.Request, object client.Object, err error) {
+// recordFailure records that a try has just failed, perhaps after a long time. The time to the next one doubles with each
+// for one spec.
+func (r *retries) recordFailure(req reconcile.Request, object client.Object, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last := r.failed[req]; last.uid != object.GetUID() || last.generation != object.GetGeneration() {

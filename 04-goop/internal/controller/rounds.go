@@ -16,13 +16,13 @@ import (
 
 // ensureRounds brings the DaemonSets in line with the plan. First DaemonSets lose nodes, then they gain nodes, then
 // missing ones are created, the last two only if work may begin. It returns after the first change. While the record
-// cannot be read, it is not known which workers have finished, so that nothing changes but for work that has to end.
+// cannot be read, it is not known which workers have finished: then only work that has to end is changed.
 func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation, mayBegin bool) (bool, error) {
 	if observed.unreadable != "" && !observed.stopping {
 		return false, nil
 	}
 	rejected := r.endOrphans(ctx, observed, observed.plan)
-	if isObstacle(rejected) {
+	if isStaleOrTransient(rejected) {
 		return false, rejected
 	}
 	if observed.hostRejected {
@@ -38,11 +38,11 @@ func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation
 	// A rejected change does not keep other work from ending.
 	changed, err := r.endRounds(ctx, observed, lose)
 	rejected = errors.Join(rejected, err)
-	if changed || isObstacle(err) || !mayBegin {
+	if changed || isStaleOrTransient(err) || !mayBegin {
 		return changed, rejected
 	}
 	changed, err = r.beginRounds(ctx, observed, gain, missing)
-	if changed || isObstacle(err) {
+	if changed || isStaleOrTransient(err) {
 		return changed, err
 	}
 	return false, errors.Join(rejected, err)
@@ -73,7 +73,7 @@ func (r *GoopReconciler) beginRounds(ctx context.Context, observed *observation,
 			return false, err
 		}
 		return r.createDaemonSet(ctx, observed, round, desiredRound(observed.goop, round, r.images), observed.work.ending)
-	}, isOfOneName)
+	}, isNameConflict)
 }
 
 // endRounds removes nodes from the first round that has to lose some and can. It has retries of its own: if it waited for
@@ -96,7 +96,7 @@ func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error), ski
 	var failed error
 	for _, round := range rounds {
 		changed, err := change(round)
-		if changed || isObstacle(err) {
+		if changed || isStaleOrTransient(err) {
 			return changed, err
 		}
 		failed = errors.Join(failed, err)
@@ -107,12 +107,12 @@ func firstChange(rounds []plan.Round, change func(plan.Round) (bool, error), ski
 	return false, failed
 }
 
-// isObstacle reports whether an error keeps other changes from being tried: any but a rejection.
-func isObstacle(err error) bool { return err != nil && !isRejected(err) }
+// isStaleOrTransient reports whether an error is of the second or third class: then no other change is tried.
+func isStaleOrTransient(err error) bool { return err != nil && !isRejected(err) }
 
-// isOfOneName reports whether an error concerns the name of a single round. Any other rejection would be the same for all
-// rounds, because they differ only in name and nodes.
-func isOfOneName(err error) bool {
+// isNameConflict reports whether an error has name conflicts only. Any other rejection would be the same for all rounds,
+// because they differ only in name and nodes.
+func isNameConflict(err error) bool {
 	found, others := without(err, v1alpha1.ReasonNameConflict)
 	return found && others == nil
 }
@@ -125,14 +125,14 @@ func changes(observed *observation) (lose, gain, missing []plan.Round) {
 	for _, round := range observed.plan {
 		planned[round.Number] = true
 		daemonSet := observed.rounds[round.Number]
-		switch is := observed.placed[round.Number]; {
+		switch placed := observed.placed[round.Number]; {
 		case daemonSet == nil:
 			missing = append(missing, round)
 		// A user has deleted it. It is created again when it no longer exists.
 		case isBeingDeleted(daemonSet):
-		case !gains(is, round):
-			lose = append(lose, common(is, round))
-		case !same(is, round):
+		case !keepsNodes(placed, round):
+			lose = append(lose, intersection(placed, round))
+		case !same(placed, round):
 			gain = append(gain, round)
 		}
 	}
@@ -144,26 +144,26 @@ func changes(observed *observation) (lose, gain, missing []plan.Round) {
 	return lose, gain, missing
 }
 
-// gains reports whether a round keeps all the nodes that it had.
-func gains(before, after plan.Round) bool {
+// keepsNodes reports whether a round keeps all the nodes that it had.
+func keepsNodes(before, after plan.Round) bool {
 	switch {
 	case same(before, after):
 		return true
 	case before.Everywhere && after.Everywhere:
-		return contains(before.Nodes, after.Nodes)
+		return containsAll(before.Nodes, after.Nodes)
 	case before.Everywhere:
 		return false
 	case after.Everywhere:
 		return !slices.ContainsFunc(before.Nodes, func(node string) bool {
-			_, out := slices.BinarySearch(after.Nodes, node)
-			return out
+			_, excluded := slices.BinarySearch(after.Nodes, node)
+			return excluded
 		})
 	}
-	return contains(after.Nodes, before.Nodes)
+	return containsAll(after.Nodes, before.Nodes)
 }
 
-// common returns a round with the nodes that are in both.
-func common(before, after plan.Round) plan.Round {
+// intersection returns a round with the nodes that are in both.
+func intersection(before, after plan.Round) plan.Round {
 	both := plan.Round{Number: after.Number, Everywhere: before.Everywhere && after.Everywhere}
 	if both.Everywhere {
 		both.Nodes = slices.Concat(before.Nodes, after.Nodes)
@@ -183,8 +183,8 @@ func common(before, after plan.Round) plan.Round {
 	return both
 }
 
-// contains reports whether a sorted list has all elements of another.
-func contains(all, some []string) bool {
+// containsAll reports whether a sorted list has all elements of another.
+func containsAll(all, some []string) bool {
 	for len(some) > 0 {
 		at, found := slices.BinarySearch(all, some[0])
 		if !found {
@@ -221,8 +221,8 @@ func (r *GoopReconciler) deleteAfterTTL(ctx context.Context, observed *observati
 	return false, nil
 }
 
-// deleteRounds ends the work by deleting its DaemonSets. An error with one of them does not keep the others. It has the same
-// retries as endRounds.
+// deleteRounds ends the work by deleting its DaemonSets. After an error it deletes the others. It has the same retries as
+// endRounds.
 func (r *GoopReconciler) deleteRounds(ctx context.Context, observed *observation) (changed bool, err error) {
 	left := slices.DeleteFunc(slices.Sorted(maps.Keys(observed.rounds)), func(number int) bool {
 		return isBeingDeleted(observed.rounds[number])

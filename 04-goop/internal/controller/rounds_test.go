@@ -66,6 +66,6 @@ func TestGains(t *testing.T) {
 		"a list from all":        {all, some, false},
 		"none from some":         {some, none, false},
 	} {
-		NewWithT(t).Expect(gains(test.before, test.after)).To(Equal(test.want), name)
+		NewWithT(t).Expect(keepsNodes(test.before, test.after)).To(Equal(test.want), name)
 	}
 }

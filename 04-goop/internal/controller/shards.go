@@ -40,7 +40,7 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 			continue
 		}
 		if !isShard(shard, uid) {
-			if shard, err = r.shardPastTheCache(ctx, goop, number); err != nil {
+			if shard, err = r.readShardUncached(ctx, goop, number); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 	}
 	// The cache of ConfigMaps may be behind that of Goops.
 	for number, shard := range observed.shards {
-		live, err := r.shardPastTheCache(ctx, goop, number)
+		live, err := r.readShardUncached(ctx, goop, number)
 		if err != nil {
 			return err
 		}
