@@ -153,10 +153,10 @@ func start(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.Add(startSignal(running)); err != nil {
 		return fmt.Errorf("starting the manager: %w", err)
 	}
-	until, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
+	mgrCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(until) }()
+	go func() { ended <- mgr.Start(mgrCtx) }()
 	select {
 	case <-running:
 	case err := <-ended:
@@ -164,7 +164,7 @@ func start(ctx context.Context, mgr ctrl.Manager) error {
 	case <-ctx.Done():
 		return nil
 	}
-	context.AfterFunc(ctx, end)
+	context.AfterFunc(ctx, stop)
 	return <-ended
 }
 

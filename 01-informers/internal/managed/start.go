@@ -17,11 +17,11 @@ func start(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.Add(startSignal(running)); err != nil {
 		return fmt.Errorf("starting the manager: %w", err)
 	}
-	until, end := context.WithCancel(context.WithoutCancel(ctx))
+	mgrCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() {
-		defer end()
-		ended <- mgr.Start(until)
+		defer stop()
+		ended <- mgr.Start(mgrCtx)
 	}()
 	select {
 	case <-running:
@@ -30,11 +30,11 @@ func start(ctx context.Context, mgr ctrl.Manager) error {
 	case <-ctx.Done():
 		go func() {
 			<-running
-			end()
+			stop()
 		}()
 		return nil
 	}
-	context.AfterFunc(ctx, end)
+	context.AfterFunc(ctx, stop)
 	return <-ended
 }
 
