@@ -28,7 +28,7 @@ type Event = auditv1.Event
 
 // Filter says whether an event is wanted.
 type Filter struct {
-	wants func(*Event) bool
+	selects func(*Event) bool
 	// text, if there is one, is in the JSON of each event that is wanted. A log has hundreds of thousands of events: those
 	// without the text are not parsed, and where the log is in a node they are not transferred.
 	text string
@@ -36,8 +36,8 @@ type Filter struct {
 	since string
 }
 
-// Where wants what a function does.
-func Where(wants func(*Event) bool) Filter { return Filter{wants: wants} }
+// Where selects what a function does.
+func Where(selects func(*Event) bool) Filter { return Filter{selects: selects} }
 
 // withText adds to a filter that a field of the JSON has a value.
 func (f Filter) withText(field, value string) Filter {
@@ -76,7 +76,7 @@ func textsOf(filters []Filter) []string {
 // flushTimeout bounds the wait for the log to have everything up to now.
 const flushTimeout = 30 * time.Second
 
-// Read returns the requests that were answered before the call and that all filters want, in the
+// Read returns the requests that had a response before the call and that all filters select, in the
 // order of the log. A request is there once; a watch that has not ended is there too.
 func Read(ctx context.Context, c cluster.Cluster, filters ...Filter) ([]Event, error) {
 	mark, err := sendMark(ctx, c)
@@ -120,7 +120,7 @@ func sendMark(ctx context.Context, c cluster.Cluster) (string, error) {
 		return "", fmt.Errorf("making a client: %w", err)
 	}
 	mark := "audit-mark-" + string(uuid.NewUUID())
-	// There is no such object; the answer does not matter, only that there was one.
+	// There is no such object: any response will do.
 	result := clients.CoreV1().RESTClient().Get().Namespace("default").Resource("configmaps").Name(mark).Do(ctx)
 	code := 0
 	if result.StatusCode(&code); code == 0 {
@@ -180,15 +180,15 @@ func readLine(reader *bufio.Reader) ([]byte, error) {
 }
 
 func matches(event *Event, filters []Filter) bool {
-	return !slices.ContainsFunc(filters, func(f Filter) bool { return !f.wants(event) })
+	return !slices.ContainsFunc(filters, func(f Filter) bool { return !f.selects(event) })
 }
 
-// By wants the requests of one user: an Operator's User().
+// By selects the requests of one user: an Operator's User().
 func By(user string) Filter {
 	return Where(func(e *Event) bool { return e.User.Username == user }).withText("username", user)
 }
 
-// Since wants requests that arrived at or after a moment of the API server's clock, which is this
+// Since selects requests that arrived at or after a moment of the API server's clock, which is this
 // machine's.
 func Since(moment time.Time) Filter {
 	// The log has microseconds.
@@ -198,25 +198,25 @@ func Since(moment time.Time) Filter {
 	return f
 }
 
-// Verbs wants requests with one of these verbs.
+// Verbs selects requests with one of these verbs.
 func Verbs(verbs ...string) Filter {
 	return Where(func(e *Event) bool { return slices.Contains(verbs, e.Verb) })
 }
 
-// Resource wants requests for one resource ("deployments") of a group (empty: the core group).
+// Resource selects requests for one resource ("deployments") of a group (empty: the core group).
 func Resource(group, resource string) Filter {
 	return Where(func(e *Event) bool {
 		return e.ObjectRef != nil && e.ObjectRef.APIGroup == group && e.ObjectRef.Resource == resource
 	}).withText("resource", resource)
 }
 
-// InNamespace wants requests for objects in one namespace.
+// InNamespace selects requests for objects in one namespace.
 func InNamespace(namespace string) Filter {
 	return Where(func(e *Event) bool { return e.ObjectRef != nil && e.ObjectRef.Namespace == namespace }).withText("namespace", namespace)
 }
 
-// Answered wants requests that were answered with one of these HTTP status codes.
-func Answered(codes ...int32) Filter {
+// ResponseCode selects requests whose response had one of these HTTP status codes.
+func ResponseCode(codes ...int32) Filter {
 	return Where(func(e *Event) bool { return e.ResponseStatus != nil && slices.Contains(codes, e.ResponseStatus.Code) })
 }
 
@@ -227,12 +227,12 @@ func Credential(e *Event) string {
 	return strings.Join(e.User.Extra["authentication.kubernetes.io/credential-id"], " ")
 }
 
-// Not wants what another filter does not.
+// Not selects what another filter does not.
 func Not(f Filter) Filter {
-	return Where(func(e *Event) bool { return !f.wants(e) })
+	return Where(func(e *Event) bool { return !f.selects(e) })
 }
 
-// Writes wants requests that change objects, whatever the answer. Dry runs change nothing.
+// Writes selects requests that change objects, whatever the response. Dry runs change nothing.
 func Writes() Filter {
 	return Where(func(e *Event) bool {
 		return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
@@ -240,7 +240,7 @@ func Writes() Filter {
 	})
 }
 
-// Budgeted wants requests that count for a write budget: not the leases of leader election, nor
+// Budgeted selects requests that count for a write budget: not the leases of leader election, nor
 // events about it, nor the reviews of tokens and access that serve metrics.
 func Budgeted() Filter {
 	return Where(func(e *Event) bool {

@@ -71,7 +71,7 @@ func TestFilters(t *testing.T) {
 		"since a moment":          {[]Filter{Since(second(9))}, []string{"9", "10", "11"}},
 		"another user":            {[]Filter{By("system:admin")}, nil},
 		"the user":                {[]Filter{By(operatorUser), Verbs("delete")}, []string{"11"}},
-		"an answer":               {[]Filter{Answered(409)}, nil},
+		"a response code":         {[]Filter{ResponseCode(409)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ids(read(t, "", test.filters...)); !slices.Equal(got, test.want) {
@@ -127,7 +127,7 @@ func TestAnEventThatIsNoJSONIsAnErrorBeforeTheMark(t *testing.T) {
 	}
 }
 
-// Of the lines that have no text of a filter nothing is parsed.
+// Lines without the texts that the filters look for are not parsed.
 func TestLinesWithoutTheTextsAreNotParsed(t *testing.T) {
 	rest := strings.ReplaceAll(log, `"namespace":"a"`, `"namespace":"b"`)
 	broken := strings.ReplaceAll(rest, "{", "") + line("12", "ResponseComplete", "delete", "", "services", "a", "moo", "12") + "audit-mark-2\n"

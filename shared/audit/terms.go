@@ -11,15 +11,15 @@ import (
 type Term struct {
 	// Writer is the process, as the function given to Terms names it.
 	Writer string
-	// Leases are its writes to the lease: the first takes it, the others renew it or give it back.
+	// Leases are its writes to the lease: the first acquires it, the others renew or release it.
 	Leases []Event
-	// Writes are its other writes, whatever the answer.
+	// Writes are its other writes, whatever the response.
 	Writes []Event
 }
 
 // Terms takes all writes of an operator with several replicas apart by the process that sent them, and
 // returns who held the lease in which order. It fails if two ever wrote at once: if one wrote that held no
-// lease, or not any more, or if one sent or was answered anything after the next had begun to take over.
+// lease, or not any more, or if one sent a request or got a response after the next had begun to acquire the lease.
 // writer names the process that sent a request, by its user agent or by Credential; lease is how long a
 // lease lasts that is not renewed. The first term may have begun before the events do; what was written
 // before its first renewal that is among them counts as outside of it.
@@ -32,7 +32,7 @@ func Terms(events []Event, writer func(*Event) string, lease time.Duration) ([]T
 		former, began := &terms[i-1], terms[i].Began()
 		for _, event := range slices.Concat(former.Leases, former.Writes) {
 			if !event.StageTimestamp.Time.Before(began) {
-				return nil, fmt.Errorf("%s still wrote when %s took the lease at %s: %s", former.Writer, terms[i].Writer, clock(began), describe(&event))
+				return nil, fmt.Errorf("%s still wrote when %s acquired the lease at %s: %s", former.Writer, terms[i].Writer, clock(began), describe(&event))
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func takeApart(events []Event, writer func(*Event) string) ([]Term, error) {
 	of := func(e *Event) int {
 		return slices.IndexFunc(terms, func(t Term) bool { return t.Writer == writer(e) })
 	}
-	taken := []Filter{Resource("coordination.k8s.io", "leases"), Writes(), Answered(200, 201)}
+	taken := []Filter{Resource("coordination.k8s.io", "leases"), Writes(), ResponseCode(200, 201)}
 	for _, event := range events {
 		if !matches(&event, taken) {
 			continue
@@ -89,7 +89,7 @@ func (t *Term) check(lease time.Duration) error {
 		}
 		switch at := received(&write); {
 		case last.IsZero():
-			return fmt.Errorf("%s wrote before it took the lease at %s: %s", t.Writer, clock(t.Began()), describe(&write))
+			return fmt.Errorf("%s wrote before it acquired the lease at %s: %s", t.Writer, clock(t.Began()), describe(&write))
 		case at.After(last.Add(lease)):
 			return fmt.Errorf("%s wrote with a lease that it last renewed at %s: %s", t.Writer, clock(last), describe(&write))
 		}
@@ -98,7 +98,7 @@ func (t *Term) check(lease time.Duration) error {
 }
 
 // Last is the time of the writer's last request of all, which for one that was killed is all but the
-// moment of its end. The answer counts, because it may have come when the writer was gone.
+// moment of its end. The response counts, because it may have come when the writer was gone.
 func (t *Term) Last() time.Time {
 	last := time.Time{}
 	for _, event := range slices.Concat(t.Leases, t.Writes) {
@@ -109,7 +109,7 @@ func (t *Term) Last() time.Time {
 	return last
 }
 
-// Began is when the writer took the lease, or first renewed it within the events.
+// Began is when the writer acquired the lease, or first renewed it within the events.
 func (t *Term) Began() time.Time { return received(&t.Leases[0]) }
 
 func received(e *Event) time.Time { return e.RequestReceivedTimestamp.Time }

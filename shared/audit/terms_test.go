@@ -10,8 +10,8 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// sent is a request of a writer, received and answered at seconds of the test's own time.
-func sent(by, resource string, at, answered float64, code int32) Event {
+// sent is a request of a writer, received and responded at seconds of the test's own time.
+func sent(by, resource string, at, responded float64, code int32) Event {
 	moment := func(seconds float64) metav1.MicroTime {
 		return metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second))))
 	}
@@ -21,7 +21,7 @@ func sent(by, resource string, at, answered float64, code int32) Event {
 		User:                     authenticationv1.UserInfo{Username: operatorUser},
 		ObjectRef:                &auditv1.ObjectReference{APIGroup: group, Resource: resource, Namespace: "a", Name: "moo"},
 		ResponseStatus:           &metav1.Status{Code: code},
-		RequestReceivedTimestamp: moment(at), StageTimestamp: moment(answered),
+		RequestReceivedTimestamp: moment(at), StageTimestamp: moment(responded),
 	}
 }
 
@@ -61,11 +61,11 @@ func TestTermsFindTwoWriters(t *testing.T) {
 	}{
 		"a writer without a lease":                  {write("c", 1), "c never held the lease"},
 		"a writer whose lease was rejected":         {sent("c", "leases", 20, 20.1, 409), ""},
-		"a write before the lease is taken":         {write("b", 18), "b wrote before it took the lease"},
-		"a write of the old leader after the new's": {write("a", 19.15), "a still wrote when b took the lease"},
-		"one that was rejected, too":                {sent("a", "deployments", 19.15, 19.16, 409), "a still wrote when b took the lease"},
-		"one that was under way":                    {sent("a", "deployments", 18, 19.3, 200), "a still wrote when b took the lease"},
-		"a renewal of the old leader":               {lease("a", 19.15), "a still wrote when b took the lease"},
+		"a write before the lease is acquired":      {write("b", 18), "b wrote before it acquired the lease"},
+		"a write of the old leader after the new's": {write("a", 19.15), "a still wrote when b acquired the lease"},
+		"one that was rejected, too":                {sent("a", "deployments", 19.15, 19.16, 409), "a still wrote when b acquired the lease"},
+		"one that was under way":                    {sent("a", "deployments", 18, 19.3, 200), "a still wrote when b acquired the lease"},
+		"a renewal of the old leader":               {lease("a", 19.15), "a still wrote when b acquired the lease"},
 		"a write with a lease that has run out":     {write("b", 37), "b wrote with a lease that it last renewed at 00:00:21.100"},
 	} {
 		_, err := terms(append([]Event{test.more}, handover...)...)

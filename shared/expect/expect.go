@@ -24,8 +24,8 @@ const (
 	Soon = 20 * time.Second
 	// Eventually is for what waits for containers to start or to end.
 	Eventually = 90 * time.Second
-	// AtRest is how long nothing must happen for "never".
-	AtRest = 3 * time.Second
+	// SteadyState is how long nothing may happen in steady state.
+	SteadyState = 3 * time.Second
 	// Interval between two looks.
 	Interval = 100 * time.Millisecond
 )
@@ -59,13 +59,13 @@ func Object[T client.Object](ctx context.Context, c client.Client, obj T, check 
 	}).WithTimeout(Eventually).WithPolling(Interval).Should(gomega.Succeed())
 }
 
-// Always asserts that the object satisfies check now and stays so for AtRest.
+// Always asserts that the object satisfies check now and stays so for SteadyState.
 func Always[T client.Object](ctx context.Context, c client.Client, obj T, check func(gomega.Gomega, T)) {
 	ginkgo.GinkgoHelper()
 	gomega.Consistently(ctx, func(g gomega.Gomega) {
 		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(gomega.Succeed())
 		check(g, obj)
-	}).WithTimeout(AtRest).WithPolling(Interval).Should(gomega.Succeed())
+	}).WithTimeout(SteadyState).WithPolling(Interval).Should(gomega.Succeed())
 }
 
 // Gone waits until the object does not exist any more. Another one of the same name that came

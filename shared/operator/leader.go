@@ -44,7 +44,7 @@ func waitLeader(ctx context.Context, clients kubernetes.Interface, namespace str
 // name of this machine, and with it the part of the identity that would tell. But each has a token of
 // its own, and the audit log has the token's id: who wrote the lease last holds it.
 func (p *Process) holder(ctx context.Context, lease *coordinationv1.Lease) (*replica, error) {
-	writes, err := audit.Read(ctx, p.options.Cluster, audit.By(p.User()), audit.Writes(), audit.Answered(200, 201),
+	writes, err := audit.Read(ctx, p.options.Cluster, audit.By(p.User()), audit.Writes(), audit.ResponseCode(200, 201),
 		audit.Resource(coordinationv1.GroupName, "leases"), audit.InNamespace(lease.Namespace),
 		audit.Where(func(e *audit.Event) bool { return e.ObjectRef.Name == lease.Name }))
 	if err != nil || len(writes) == 0 {

@@ -28,8 +28,8 @@ type Env struct {
 
 	// Soon bounds the wait for what must happen, for instance for pods to be available, where they run.
 	Soon time.Duration
-	// AtRest is how long a scenario checks that something does not happen.
-	AtRest time.Duration
+	// SteadyState is how long a scenario checks that something does not happen.
+	SteadyState time.Duration
 	// StalledWithin bounds the time from the first rejection until the Foo is Stalled. It depends on the flag --max-retries:
 	// with 15 it is two and a half minutes, with 5 less than a second.
 	StalledWithin time.Duration

@@ -149,7 +149,7 @@ func (s *scenarioRun) settled(object client.Object) string {
 		before := version
 		version = s.versionOf(g, object)
 		return version == before
-	}).WithTimeout(s.Soon).WithPolling(s.AtRest).Should(gomega.BeTrue())
+	}).WithTimeout(s.Soon).WithPolling(s.SteadyState).Should(gomega.BeTrue())
 	return version
 }
 

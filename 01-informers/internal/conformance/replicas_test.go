@@ -108,7 +108,7 @@ func (e *operatorEnv) handOver(wrap func(http.RoundTripper) http.RoundTripper, f
 	for _, write := range writes {
 		e.Expect(by(leader)(write) || by(next)(write)).To(BeTrue(), "%s by %s", write, write.UserAgent)
 		if by(leader)(write) {
-			e.Expect(write.Answered).To(BeTemporally("<", writes[handover].Received), "%s", write)
+			e.Expect(write.Responded).To(BeTemporally("<", writes[handover].Received), "%s", write)
 		}
 	}
 	// The leader stops before the lease expires, and not only before the other replica notices that.
@@ -124,7 +124,7 @@ func (e *operatorEnv) lastRenewal(identity string) time.Time {
 	var last time.Time
 	for _, write := range e.account.Writes(e.t, e.account.Namespace) {
 		if write.Lease() && by(identity)(write) && write.Code < 300 {
-			last = write.Answered
+			last = write.Responded
 		}
 	}
 	return last
@@ -134,8 +134,8 @@ func (e *operatorEnv) lastRenewal(identity string) time.Time {
 func (e *operatorEnv) lastWrite(writes []inprocess.Write, identity string) time.Time {
 	var last time.Time
 	for _, write := range writes {
-		if by(identity)(write) && write.Answered.After(last) {
-			last = write.Answered
+		if by(identity)(write) && write.Responded.After(last) {
+			last = write.Responded
 		}
 	}
 	return last

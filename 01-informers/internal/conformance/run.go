@@ -37,7 +37,7 @@ func (s *scenarioRun) soon(check func(g gomega.Gomega)) {
 
 // always asserts that check holds for a while.
 func (s *scenarioRun) always(check func(g gomega.Gomega)) {
-	s.Consistently(s.ctx, check).WithTimeout(s.AtRest).WithPolling(interval).Should(gomega.Succeed())
+	s.Consistently(s.ctx, check).WithTimeout(s.SteadyState).WithPolling(interval).Should(gomega.Succeed())
 }
 
 func (s *scenarioRun) key(name string) client.ObjectKey {

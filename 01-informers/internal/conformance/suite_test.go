@@ -64,11 +64,11 @@ func newEnv(t *testing.T) *Env {
 	t.Helper()
 	c := inprocess.Client(t)
 	return &Env{
-		Client:    c,
-		Namespace: testserver.Namespace(t),
-		RollOut:   func(ctx context.Context, key client.ObjectKey) error { return inprocess.RollOut(ctx, c, key) },
-		Soon:      30 * time.Second,
-		AtRest:    500 * time.Millisecond,
+		Client:      c,
+		Namespace:   testserver.Namespace(t),
+		RollOut:     func(ctx context.Context, key client.ObjectKey) error { return inprocess.RollOut(ctx, c, key) },
+		Soon:        30 * time.Second,
+		SteadyState: 500 * time.Millisecond,
 	}
 }
 

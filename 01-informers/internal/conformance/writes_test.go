@@ -189,7 +189,7 @@ func TestEventsDoNotUseUpTries(t *testing.T) {
 				e.Expect(write.Received.Sub(before)).To(BeNumerically(">=", wait))
 				wait = min(2*wait, foo.LongestRetry)
 			}
-			before = write.Answered
+			before = write.Responded
 		}
 		e.Expect(wait).To(BeNumerically(">", 4*foo.FirstRetry), "there were more than two tries")
 	})

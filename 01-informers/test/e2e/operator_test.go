@@ -33,7 +33,7 @@ var _ = Describe("The operator, in a cluster,", func() {
 		fmt.Printf("==> %s: %d writes from creation to Ready\n", *implementation, len(settled))
 
 		Expect(env.Operator.Restart(ctx)).To(Succeed())
-		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
+		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.SteadyState).WithPolling(time.Second).
 			Should(HaveLen(len(settled)))
 	})
 

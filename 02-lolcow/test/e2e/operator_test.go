@@ -26,7 +26,7 @@ var _ = Describe("The operator", func() {
 		Expect(len(settled)).To(BeNumerically("<=", 5), "%s", audit.Describe(settled))
 
 		Expect(env.Operator.Restart(ctx)).To(Succeed())
-		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.AtRest).WithPolling(time.Second).
+		Consistently(ctx, env.WritesIn).WithArguments(namespace).WithTimeout(expect.SteadyState).WithPolling(time.Second).
 			Should(HaveLen(len(settled)))
 	})
 

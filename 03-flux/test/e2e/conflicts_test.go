@@ -58,7 +58,7 @@ var _ = Describe("An object that the Flux does not own", func() {
 		until(w, setup, func(g Gomega, s *v1alpha1.FluxSetup) {
 			condition(g, s.Status.Conditions, v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonNotOwned)
 		})
-		Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(ConsistOf("*v1alpha1.FluxSetup by-hand"))
+		Consistently(w.leftovers).WithTimeout(expect.SteadyState).WithPolling(expect.Interval).Should(ConsistOf("*v1alpha1.FluxSetup by-hand"))
 	})
 })
 

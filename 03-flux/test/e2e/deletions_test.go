@@ -255,7 +255,7 @@ func (d *deleted) keepsItsPods() {
 	Consistently(d.ctx, func(g Gomega) {
 		g.Expect(d.uids()).To(ConsistOf(d.old))
 		g.Expect(d.pods(d.flux)).To(HaveEach(HaveField("DeletionTimestamp", BeNil())))
-	}).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(Succeed())
+	}).WithTimeout(expect.SteadyState).WithPolling(expect.Interval).Should(Succeed())
 }
 
 // endedBefore waits until the pods of the time of the deletion are gone.

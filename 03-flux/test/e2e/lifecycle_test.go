@@ -59,7 +59,7 @@ var _ = Describe("A Flux", func() {
 		// It does not run again after a change of its mutable fields either.
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
 		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend, spec.TTLSecondsAfterFinished = false, nil })
-		Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).
+		Consistently(w.leftovers).WithTimeout(expect.SteadyState).WithPolling(expect.Interval).
 			Should(ConsistOf("*v1alpha1.Flux brief", "*v1alpha1.FluxSetup brief"))
 		w.has(flux, v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonCommandSucceeded)
 		Expect(flux.Status.ExitCode).To(HaveValue(BeZero()))
@@ -140,7 +140,7 @@ var _ = Describe("The operator", func() {
 			w.expectOnce(pods, flux, 1)
 		}
 		jobs, err := audit.Read(ctx, env.Cluster, audit.By(env.Operator.User()), audit.Resource("batch", "jobs"),
-			audit.Verbs("create"), audit.Answered(201), audit.InNamespace(w.namespace))
+			audit.Verbs("create"), audit.ResponseCode(201), audit.InNamespace(w.namespace))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(jobs).To(HaveLen(len(fluxes)), "%s", audit.Describe(jobs))
 	})

@@ -196,7 +196,7 @@ func (d *deleted) isNotAdopted() {
 	d.gone(d.object)
 	another := d.create(d.goop.Name, v1alpha1.GoopSpec{Cmd: endless})
 	d.has(another, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	Consistently(d.ctx, d.uids).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(ConsistOf(d.before()))
+	Consistently(d.ctx, d.uids).WithTimeout(expect.SteadyState).WithPolling(expect.Interval).Should(ConsistOf(d.before()))
 	Expect(d.leftovers()).To(ContainElements("*v1.DaemonSet "+theWork.object(d.goop).GetName(), "*v1.ConfigMap "+theRecord.object(d.goop).GetName()))
 
 	d.delete(theWork.object(d.goop), theRecord.object(d.goop))
@@ -262,7 +262,7 @@ func (d *deleted) failsWithoutItsRecord() {
 	d.failed(d.goop, v1alpha1.ReasonRecordLost)
 	until(d.testEnv, d.goop, func(g Gomega, live *v1alpha1.Goop) { g.Expect(live.Status.Running).To(BeZero()) })
 	Consistently(func() map[string]int { return d.history.of(d.goop, v1alpha1.RoleWork) }).
-		WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(And(HaveLen(d.nodes), HaveEach(1)))
+		WithTimeout(expect.SteadyState).WithPolling(expect.Interval).Should(And(HaveLen(d.nodes), HaveEach(1)))
 }
 
 func (d *deleted) isCleanedUpAgain() {

@@ -84,7 +84,7 @@ var _ = Describe("A Goop", func() {
 		// A change of a mutable field does not start it again either.
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
 		w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend, spec.TTLSecondsAfterFinished = false, nil })
-		Consistently(w.leftovers).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(ConsistOf(only("brief")))
+		Consistently(w.leftovers).WithTimeout(expect.SteadyState).WithPolling(expect.Interval).Should(ConsistOf(only("brief")))
 		w.complete(goop, 3)
 		Expect(pods.of(goop, v1alpha1.RoleWork)).To(HaveEach(1))
 	})
@@ -149,7 +149,7 @@ var _ = Describe("The operator", func() {
 			w.expectOnce(pods, goop)
 		}
 		made, err := audit.Read(ctx, env.Cluster, audit.By(env.Operator.User()), audit.Resource("apps", "daemonsets"),
-			audit.Verbs("create"), audit.Answered(201), audit.InNamespace(w.namespace))
+			audit.Verbs("create"), audit.ResponseCode(201), audit.InNamespace(w.namespace))
 		Expect(err).NotTo(HaveOccurred())
 		// A request that was interrupted has no response with 201, but its DaemonSet may exist. None is created twice.
 		var names []string

@@ -97,7 +97,7 @@ func (w *testEnv) settledWrites() []audit.Event {
 	var settled []audit.Event
 	Eventually(w.ctx, func(g Gomega) {
 		settled = env.WritesIn(w.ctx, w.namespace)
-		quiet := time.Now().Add(-expect.AtRest)
+		quiet := time.Now().Add(-expect.SteadyState)
 		g.Expect(settled).To(HaveEach(HaveField("StageTimestamp.Time", BeTemporally("<", quiet))))
 	}).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
 	return settled

@@ -102,7 +102,7 @@ func always[T client.Object](w *testEnv, object T, check func(Gomega, T)) {
 	Consistently(w.ctx, func(g Gomega) {
 		g.Expect(env.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		check(g, object)
-	}).WithTimeout(expect.AtRest).WithPolling(expect.Interval).Should(Succeed())
+	}).WithTimeout(expect.SteadyState).WithPolling(expect.Interval).Should(Succeed())
 }
 
 // gone waits until objects no longer exist.

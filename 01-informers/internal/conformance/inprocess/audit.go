@@ -18,8 +18,8 @@ type Write struct {
 	Code int
 	// UserAgent differs between the operators under one account.
 	UserAgent string
-	// Received and Answered are times of the server's clock.
-	Received, Answered time.Time
+	// Received and Responded are times of the server's clock.
+	Received, Responded time.Time
 }
 
 // String is "patch deployments NAMESPACE/NAME 200".
@@ -67,7 +67,7 @@ func (a *Account) Writes(tb testing.TB, namespace string) []Write {
 		writes = append(writes, Write{
 			Verb: event.Verb, Group: ref.APIGroup, Resource: ref.Resource, Subresource: ref.Subresource,
 			Namespace: ref.Namespace, Name: ref.Name, Code: event.ResponseStatus.Code,
-			UserAgent: event.UserAgent, Received: event.RequestReceivedTimestamp, Answered: event.StageTimestamp,
+			UserAgent: event.UserAgent, Received: event.RequestReceivedTimestamp, Responded: event.StageTimestamp,
 		})
 	}
 	return writes
