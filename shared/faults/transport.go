@@ -24,15 +24,16 @@ var (
 	errDead = errors.New("the process has ended, by a fault")
 )
 
-// request is what a request is about. verb is for addresses: PATCH, LIST; access is the verb of RBAC.
+// request is what a request is about.
 type request struct {
-	verb, access                 string
+	verb                         string // the HTTP method, or LIST: schedules and the timeline have it
+	access                       string // the verb of RBAC
 	resource                     schema.GroupResource
 	namespace, name, subresource string
 	applies                      bool // by server-side apply, which may create
 }
 
-// parseRequest reads what a request is about. The verb is the method of HTTP, but LIST.
+// parseRequest reads what a request is about.
 func parseRequest(r *http.Request) request {
 	info := apirequest.Parse(r)
 	parsed := request{
@@ -65,13 +66,14 @@ func (r request) writes() bool { return r.verb != http.MethodGet && r.verb != "L
 // transport carries the requests of one process of the operator, of a user or of an actor.
 type transport struct {
 	trial   *trial
-	by      func() string
-	process *process // nil unless it is the operator's
+	by      func() string // who sends the requests
+	process *process      // nil unless it is the operator's
 }
 
 // RoundTrip sends a request, unless a fault prevents it, and returns when all watches have seen what it did.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	about := parseRequest(r)
+	// An object of the cluster belongs to the trial whose namespace its name begins with.
 	if about.namespace == "" && strings.HasPrefix(about.name, clusterName(t.trial.state.Namespace, "")) {
 		about.namespace = t.trial.state.Namespace
 	}
@@ -95,13 +97,16 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for _, fault := range faults {
 		if err == nil && !t.responds(at, fault) {
 			_ = response.Body.Close()
-			return nil, map[bool]error{true: errDead, false: errLost}[t.process.dead.Load()]
+			if t.process.dead.Load() {
+				return nil, errDead
+			}
+			return nil, errLost
 		}
 	}
 	return response, err
 }
 
-// before lets a fault happen before a request is sent. If it returns anything, it is not sent.
+// before lets a fault happen before a request is sent. If it returns a response or an error, the request is not sent.
 func (t *transport) before(r *http.Request, about request, at string, fault Fault) (*http.Response, error) {
 	kind, arg, _ := strings.Cut(fault.Kind, "/")
 	switch {
@@ -130,7 +135,7 @@ func (t *transport) before(r *http.Request, about request, at string, fault Faul
 func (t *transport) responds(at string, fault Fault) bool {
 	switch fault.Kind {
 	case "time-travel":
-		if t.process == t.trial.process { // one that was paused has been replaced already
+		if t.process == t.trial.process { // a paused process may have been replaced
 			t.trial.travel = fault.Arg
 		}
 		fallthrough
@@ -145,7 +150,7 @@ func (t *transport) responds(at string, fault Fault) bool {
 	return true
 }
 
-// send sends a request, and has its effect noted.
+// send sends a request, and reports its effect to the trial.
 func (t *transport) send(r *http.Request, about request, at string) (*http.Response, error) {
 	tr := t.trial
 	what := at
@@ -183,8 +188,10 @@ func (t *transport) send(r *http.Request, about request, at string) (*http.Respo
 	}
 	after := tr.object(about)
 	effect := before == nil || after == nil || before.GetResourceVersion() != after.GetResourceVersion()
-	tr.line("  %s → %d%s", what, response.StatusCode, map[bool]string{false: ", nothing changed"}[effect])
-	if effect {
+	if !effect {
+		tr.line("  %s → %d, nothing changed", what, response.StatusCode)
+	} else {
+		tr.line("  %s → %d", what, response.StatusCode)
 		tr.written(r.Context(), Write{By: t.by(), Verb: about.verb, Resource: about.resource, Name: about.name, Before: before, After: after})
 	}
 	return response, nil
@@ -255,7 +262,7 @@ func statusError(r *http.Request, about request, code string) (*http.Response, e
 		status.Code, status.Reason, status.Message = 422, metav1.StatusReasonInvalid, what+" is invalid: spec: Invalid value: a fault"
 		status.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec", Message: "Invalid value: a fault"}}
 	case "429":
-		// Without the header Retry-After: client-go has given up.
+		// client-go repeats a request only after a response with Retry-After.
 		status.Code, status.Reason, status.Message = 429, metav1.StatusReasonTooManyRequests, "the server has received too many requests and has asked us to try again later"
 	case "500":
 		status.Code, status.Reason = 500, metav1.StatusReasonInternalError
