@@ -291,9 +291,9 @@ func TestARealBuildReportsItsVersion(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "loopback"))
 	cmd.Env = []string{"CNI_COMMAND=VERSION"}
 	cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0"}`)
-	answer, err := cmd.Output()
+	response, err := cmd.Output()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(answer)).To(ContainSubstring("supportedVersions"))
+	g.Expect(string(response)).To(ContainSubstring("supportedVersions"))
 }
 
 func TestABrokenBuildSaysWhatTheCompilerSaid(t *testing.T) {

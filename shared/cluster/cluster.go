@@ -35,7 +35,7 @@ type Node struct {
 	Address string
 }
 
-// Cluster is a cluster that answers.
+// Cluster is a cluster that is ready.
 type Cluster interface {
 	Kind() Kind
 	// Name is the cluster's name without the kind's prefix, as in CLUSTER_NAME.
@@ -117,8 +117,8 @@ func unknownKind(wish Kind) error {
 	return fmt.Errorf("CLUSTER=%s is unknown: use kind, embedded, or leave it out", wish)
 }
 
-// Ensure returns a cluster that is complete and answers. One that is there and healthy is used as
-// it is; one that is half-made, does not answer or was made from another configuration is replaced,
+// Ensure returns a cluster that is complete and ready. One that is there and healthy is used as
+// it is; one that is half-made, not ready or made from another configuration is replaced,
 // after saying so. It fails for a kind cluster that the harness did not make. Progress goes to out. The caller holds the
 // lock (see Lock).
 func Ensure(ctx context.Context, out io.Writer, o Options) (c Cluster, created bool, err error) {

@@ -100,7 +100,7 @@ func (e *embedded) Close(ctx context.Context) error {
 	return endEmbedded(ctx, io.Discard, e.name)
 }
 
-// findEmbedded returns the cluster if it is complete, all its processes run and it answers. current says whether its
+// findEmbedded returns the cluster if it is complete, all its processes run and it is ready. current says whether its
 // context becomes the current one.
 func findEmbedded(ctx context.Context, name string, current bool) (*embedded, error) {
 	l, err := embeddedLayout(name)
@@ -142,11 +142,11 @@ func findEmbedded(ctx context.Context, name string, current bool) (*embedded, er
 	if e.kubeconfig, err = addContext(from, current); err != nil {
 		return nil, err
 	}
-	if err := answers(ctx, e); err != nil {
+	if err := checkReady(ctx, e); err != nil {
 		if ctx.Err() != nil { // Ctrl-C is no sign of a cluster that has to be replaced
 			return nil, context.Cause(ctx)
 		}
-		return nil, &notUp{"one that does not answer: " + err.Error()}
+		return nil, &notUp{"one that is not ready: " + err.Error()}
 	}
 	return e, nil
 }
@@ -169,7 +169,7 @@ func ensureEmbedded(ctx context.Context, out io.Writer, o Options) (Cluster, boo
 	if err != nil {
 		return nil, false, err
 	}
-	sayVersion(ctx, out, dir)
+	warnOfVersion(ctx, out, dir)
 
 	err = step.Run(ctx, out, "starting the embedded cluster "+o.Name, func(ctx context.Context) error {
 		if len(o.Supervisor) > 0 {
@@ -189,17 +189,17 @@ func ensureEmbedded(ctx context.Context, out io.Writer, o Options) (Cluster, boo
 	return e, true, nil
 }
 
-// sayVersion says if the API server is of another version than the harness is made for: one in KUBEBUILDER_ASSETS may be
-// of any.
-func sayVersion(ctx context.Context, out io.Writer, dir string) {
-	said, err := exec.CommandContext(ctx, filepath.Join(dir, "kube-apiserver"), "--version").Output()
-	found, want := strings.TrimSpace(string(said)), "Kubernetes "+config.Get("KUBERNETES_VERSION")
+// warnOfVersion prints a warning if the API server has another version than the harness expects: one in KUBEBUILDER_ASSETS may
+// have any.
+func warnOfVersion(ctx context.Context, out io.Writer, dir string) {
+	output, err := exec.CommandContext(ctx, filepath.Join(dir, "kube-apiserver"), "--version").Output()
+	found, want := strings.TrimSpace(string(output)), "Kubernetes "+config.Get("KUBERNETES_VERSION")
 	if err == nil && found != want {
 		fmt.Fprintf(out, "==> the API server in KUBEBUILDER_ASSETS is %s, and the harness is made for %s: unset KUBEBUILDER_ASSETS for that one\n", found, want)
 	}
 }
 
-// endEmbedded ends whatever the state on disk names, in good health or not, and forgets it.
+// endEmbedded ends all processes that the state on disk names, and removes that state.
 func endEmbedded(ctx context.Context, out io.Writer, name string) error {
 	l, err := embeddedLayout(name)
 	if err != nil {
@@ -232,8 +232,8 @@ func deleteEmbedded(ctx context.Context, out io.Writer, name string) error {
 	})
 }
 
-// answers asks a cluster for its health, with a bound on how long it may take.
-func answers(ctx context.Context, c Cluster) error {
+// checkReady returns an error if the API server is not ready, or does not respond in time.
+func checkReady(ctx context.Context, c Cluster) error {
 	cfg, err := c.RESTConfig()
 	if err != nil {
 		return err

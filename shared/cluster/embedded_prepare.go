@@ -33,7 +33,7 @@ const ManualNodeLabel = "harness.example.com/manual-node"
 //go:embed manual-pods.yaml
 var manualPolicy string
 
-// prepareTimeout bounds the time from an API server that answers to a cluster that takes pods.
+// prepareTimeout bounds the time from an API server that responds to a cluster that takes pods.
 const prepareTimeout = time.Minute
 
 // prepareEmbedded makes what no kubelet and no kubeadm makes here, and waits until pods can run.
@@ -146,7 +146,7 @@ func nodeReady(node corev1.Node) bool {
 	return false
 }
 
-// poll asks until the answer is yes or ctx ends. An error is taken for a no: right after a start
+// poll asks until the condition is true or ctx ends. An error counts as false: right after a start
 // the API server rejects now and then. The last one is reported.
 func poll(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	var last error
@@ -159,7 +159,7 @@ func poll(ctx context.Context, what string, done func(context.Context) (bool, er
 		return nil
 	}
 	if last != nil {
-		return fmt.Errorf("waiting for %s: %w (last answer: %w)", what, err, last)
+		return fmt.Errorf("waiting for %s: %w (last error: %w)", what, err, last)
 	}
 	return fmt.Errorf("waiting for %s: %w", what, err)
 }

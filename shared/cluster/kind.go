@@ -124,7 +124,7 @@ func newKind(ctx context.Context, out io.Writer, name string) (*kindCluster, err
 }
 
 // findKind returns the cluster if it is complete, made from the present configuration and node image,
-// and answers. Getting the node image may take long; without image any will do, and the current context stays.
+// and is ready. Getting the node image may take long; without image any will do, and the current context stays.
 func findKind(ctx context.Context, out io.Writer, name string, image func() (string, error)) (*kindCluster, error) {
 	k, err := newKind(ctx, out, name)
 	if err != nil {
@@ -178,11 +178,11 @@ func (k *kindCluster) check(ctx context.Context, current bool) (*corev1.ConfigMa
 		}
 		return nil, err
 	}
-	if err := answers(ctx, k); err != nil {
+	if err := checkReady(ctx, k); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, &notUp{"one that does not answer: " + err.Error()}
+		return nil, &notUp{"one that is not ready: " + err.Error()}
 	}
 	cfg, err := k.RESTConfig()
 	if err != nil {

@@ -17,7 +17,7 @@ func TestAnAPIServerOfAnotherVersionIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		sayVersion(t.Context(), &out, dir)
+		warnOfVersion(t.Context(), &out, dir)
 		if want == "" && out.Len() > 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: got %q, want %q", version, out.String(), want)
 		}

@@ -13,9 +13,9 @@ import (
 	"example.com/workbook/shared/operator"
 )
 
-// answerLimit is the time one request of NodeGet has. A node sends a connection on to a pod that has
+// responseTimeout is the time one request of NodeGet has. A node sends a connection on to a pod that has
 // just ended, if it does not know yet, and no packet comes back: the kernel would try for two minutes.
-const answerLimit = 5 * time.Second
+const responseTimeout = 5 * time.Second
 
 // NodeURLs are the addresses of a node port, one for each node that runs pods. NodeGet reaches them
 // from everywhere; a browser on this machine does on Linux only, elsewhere use Forward.
@@ -32,13 +32,13 @@ func (e *Env) NodeURLs(ctx context.Context, port int32) ([]string, error) {
 }
 
 // NodeGet asks an address of NodeURLs, on a new connection each time. It fails only if there is no
-// whole answer within five seconds; header may be nil.
+// whole response within five seconds; header may be nil.
 func (e *Env) NodeGet(ctx context.Context, url string, header http.Header) (status int, body string, err error) {
 	transport, err := cluster.NodeTransport(e.Cluster)
 	if err != nil {
 		return 0, "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *Env) NodeGet(ctx context.Context, url string, header http.Header) (stat
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return 0, "", fmt.Errorf("reading the answer of %s: %w", url, err)
+		return 0, "", fmt.Errorf("reading the response of %s: %w", url, err)
 	}
 	return response.StatusCode, string(text), nil
 }

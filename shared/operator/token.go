@@ -29,12 +29,12 @@ func Token(ctx context.Context, cfg *rest.Config, namespace, serviceAccount stri
 		return "", fmt.Errorf("making a client: %w", err)
 	}
 	seconds := int64(tokenLife / time.Second)
-	answer, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, serviceAccount,
+	response, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, serviceAccount,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("getting a token of ServiceAccount %s/%s: %w", namespace, serviceAccount, err)
 	}
-	return answer.Status.Token, nil
+	return response.Status.Token, nil
 }
 
 // credentialOf returns the id of a ServiceAccount's token, as audit.Credential has it.

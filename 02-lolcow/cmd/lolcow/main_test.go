@@ -186,7 +186,7 @@ func (p *program) awaitEnd() error {
 	return p.Wait()
 }
 
-// A request under way when the signal comes is answered in full, and the program
+// A request under way when the signal comes gets its whole response, and the program
 // exits with 0 within the 10 s that it promises.
 func TestSignalLetsTheRequestFinish(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -212,7 +212,7 @@ func TestSignalLetsTheRequestFinish(t *testing.T) {
 
 			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
-				t.Fatalf("reading the answer: %v", err)
+				t.Fatalf("reading the response: %v", err)
 			}
 			defer response.Body.Close()
 			body, err := io.ReadAll(response.Body)

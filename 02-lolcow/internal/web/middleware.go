@@ -14,7 +14,7 @@ import (
 // script runs, whatever a greeting holds.
 const policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// secured sets the headers that narrow what a browser does with any answer.
+// secured sets the headers that narrow what a browser does with any response.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

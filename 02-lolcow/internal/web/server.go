@@ -39,7 +39,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Serve answers requests on listener with site until ctx is done. Then it lets
+// Serve serves requests on listener with site until ctx is done. Then it lets
 // the requests in flight finish. It returns nil after an orderly end, and an
 // error if it could not serve or if requests had to be cut off.
 func Serve(ctx context.Context, listener net.Listener, site *Site, limits Limits, log *slog.Logger) error {

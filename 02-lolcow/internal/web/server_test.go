@@ -55,21 +55,21 @@ func dial(t *testing.T, address string) net.Conn {
 
 func TestSlowAndGreedyClientsAreCutOff(t *testing.T) {
 	limits := DefaultLimits()
-	// What is to be answered has to arrive in this time, also on a busy machine.
+	// Each response has to arrive in this time, also on a busy machine.
 	limits.Header = time.Second
 	limits.Request = 2 * time.Second
 	limits.Idle = time.Second
 	limits.Linger = 0
 	address, stop := serve(t, newSite(t, "moo"), limits)
 
-	tests := map[string]struct{ send, answer string }{
+	tests := map[string]struct{ send, response string }{
 		"a header that never ends":   {"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ", ""},
 		"nothing at all":             {"", ""},
 		"idle after a request":       {"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK"},
 		"a body that never comes":    {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 405 Method Not Allowed"},
 		"a header of a megabyte":     {"GET / HTTP/1.1\r\nHost: x\r\nX-Big: " + strings.Repeat("x", 1<<20), "HTTP/1.1 431 Request Header Fields Too Large"},
 		"something that is not HTTP": {"moo?\r\n\r\n", "HTTP/1.1 400 Bad Request"},
-		"two answers to one connection": {
+		"two responses on one connection": {
 			"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK"},
 	}
 	for name, test := range tests {
@@ -77,12 +77,12 @@ func TestSlowAndGreedyClientsAreCutOff(t *testing.T) {
 			conn := dial(t, address)
 			// The server may close before it has read all: that is its right.
 			_, _ = io.WriteString(conn, test.send)
-			answer, err := io.ReadAll(conn)
+			response, err := io.ReadAll(conn)
 			if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
 				t.Fatalf("still connected after %s", patience)
 			}
-			if !strings.HasPrefix(string(answer), test.answer) {
-				t.Errorf("the answer is %q, want it to begin with %q", answer, test.answer)
+			if !strings.HasPrefix(string(response), test.response) {
+				t.Errorf("the response is %q, want it to begin with %q", response, test.response)
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &netError) && netError.Timeout()
 }
 
-// While it lingers, the server answers new connections and says it is not ready.
+// While it lingers, the server serves new connections and reports that it is not ready.
 func TestNotReadyWhileLingering(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Linger = patience / 4
@@ -114,7 +114,7 @@ func TestNotReadyWhileLingering(t *testing.T) {
 		status = get(t, address, "/readyz")
 	}
 	if status := get(t, address, "/"); status != http.StatusOK {
-		t.Errorf("/ answers %d while lingering, want 200", status)
+		t.Errorf("/ responds with %d while lingering, want 200", status)
 	}
 	if err := <-stopped; err != nil {
 		t.Errorf("stopping: %v", err)

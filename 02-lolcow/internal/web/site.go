@@ -24,7 +24,7 @@ var files embed.FS
 // broken one should never reach a reader.
 var page = template.Must(template.ParseFS(files, "page/*"))
 
-// Site answers the requests for one greeting. It is safe for concurrent use.
+// Site serves one greeting. It is safe for concurrent use.
 type Site struct {
 	handler  http.Handler
 	html     []byte
@@ -54,7 +54,7 @@ func NewSite(greeting string, log *slog.Logger) (*Site, error) {
 	return s, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
@@ -71,7 +71,7 @@ func (s *Site) index(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept, User-Agent")
 	if wantsText(r) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write(s.text) // a client that has gone needs no answer
+		_, _ = w.Write(s.text) // a client that has gone needs no response
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

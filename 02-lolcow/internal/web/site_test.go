@@ -190,7 +190,7 @@ func TestDrainTurnsReadinessOff(t *testing.T) {
 	site.Drain()
 	for path, want := range map[string]int{"/readyz": 503, "/healthz": 200, "/": 200} {
 		if got := request(t, site, http.MethodGet, path).Code; got != want {
-			t.Errorf("%s answers %d while draining, want %d", path, got, want)
+			t.Errorf("%s responds with %d while draining, want %d", path, got, want)
 		}
 	}
 }

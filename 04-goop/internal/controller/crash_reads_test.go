@@ -11,7 +11,7 @@ import (
 // withRepeatedReads is a configuration whose clients share what they have read, see reads.
 func withRepeatedReads(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	known := &reads{known: map[string]answer{}}
+	known := &reads{known: map[string]cachedResponse{}}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		known.next = next
 		return known
@@ -19,14 +19,14 @@ func withRepeatedReads(config *rest.Config) *rest.Config {
 	return config
 }
 
-// reads answers a read as it was answered before, if nothing was written since. In a story one goroutine reads and writes,
+// reads repeats the response to a read if nothing was written since. In a story one goroutine reads and writes,
 // and no controller of Kubernetes runs, so the API server would respond with the same. A story has some hundred such reads.
 type reads struct {
 	next  http.RoundTripper
-	known map[string]answer
+	known map[string]cachedResponse
 }
 
-type answer struct {
+type cachedResponse struct {
 	response http.Response
 	body     []byte
 }
@@ -49,13 +49,13 @@ func (r *reads) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	got := answer{response: *response, body: body}
+	got := cachedResponse{response: *response, body: body}
 	r.known[key] = got
 	return got.again(req), nil
 }
 
-func (a answer) again(req *http.Request) *http.Response {
-	response := a.response
-	response.Request, response.Body = req, io.NopCloser(bytes.NewReader(a.body))
+func (c cachedResponse) again(req *http.Request) *http.Response {
+	response := c.response
+	response.Request, response.Body = req, io.NopCloser(bytes.NewReader(c.body))
 	return &response
 }
