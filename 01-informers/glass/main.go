@@ -110,7 +110,7 @@ func show(ctx context.Context, s settings, out, errOut io.Writer) error {
 	}
 	connect.GuardWatches(config)
 	s.options.Config = config
-	if s.options.Found, err = find(ctx, config, s.resource, s.options.Namespace); err != nil {
+	if s.options.Resource, err = find(ctx, config, s.resource, s.options.Namespace); err != nil {
 		return err
 	}
 	var listenConfig net.ListenConfig
@@ -141,7 +141,7 @@ func (u unusable) Error() string {
 }
 
 // find finds the resource in the cluster, and checks that it can be watched.
-func find(ctx context.Context, config *rest.Config, name, namespace string) (glass.Found, error) {
+func find(ctx context.Context, config *rest.Config, name, namespace string) (glass.ServedResource, error) {
 	limited := rest.CopyConfig(config)
 	limited.Timeout = requestTimeout
 	found, err := glass.Resolve(limited, name)
@@ -155,9 +155,9 @@ func find(ctx context.Context, config *rest.Config, name, namespace string) (gla
 }
 
 func described(options glass.Options) string {
-	resource := options.Found.Resource.GroupResource().String()
+	resource := options.Resource.GVR.GroupResource().String()
 	switch {
-	case !options.Found.Namespaced:
+	case !options.Resource.Namespaced:
 		return resource
 	case options.Namespace == "":
 		return resource + " of all namespaces"

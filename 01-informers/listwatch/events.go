@@ -18,9 +18,9 @@ import (
 
 // event is the part of a watch event that this lesson uses.
 type event struct {
-	kind    watch.EventType
-	name    string
-	version string
+	kind            watch.EventType
+	name            string
+	resourceVersion string
 	// deleting reports that the object has a deletionTimestamp.
 	deleting bool
 	// initialEventsEnd is set on the bookmark at the end of a streaming list.
@@ -66,7 +66,7 @@ func receive(ctx context.Context, w watch.Interface, n int) (events, error) {
 				return all, err
 			}
 			all = append(all, event{
-				kind: one.Type, name: object.GetName(), version: object.GetResourceVersion(),
+				kind: one.Type, name: object.GetName(), resourceVersion: object.GetResourceVersion(),
 				deleting:         object.GetDeletionTimestamp() != nil,
 				initialEventsEnd: object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true",
 			})

@@ -42,8 +42,8 @@ func (o *observer) watch(t *testing.T, options metav1.ListOptions) watch.Interfa
 	return w
 }
 
-// version returns the resourceVersion of a list.
-func (o *observer) version(t *testing.T) string {
+// resourceVersion returns that of the list of pods.
+func (o *observer) resourceVersion(t *testing.T) string {
 	t.Helper()
 	list, err := o.pods.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -143,7 +143,7 @@ func TestSeedQuestion_WatchWithoutTheListsVersionReplaysAdded(t *testing.T) {
 func TestWatchFromVersionZeroReplaysAdded(t *testing.T) {
 	t.Parallel()
 	o, _ := withPods(t)
-	o.version(t) // A list without a resourceVersion waits until the watch cache has all three pods.
+	o.resourceVersion(t) // A list without a resourceVersion waits until the watch cache has all three pods.
 	expectEvents(t, o.watch(t, metav1.ListOptions{ResourceVersion: "0"}), "ADDED a, ADDED b, ADDED c")
 }
 
@@ -152,15 +152,15 @@ func TestReplayIsNotInTheOrderOfVersions(t *testing.T) {
 	t.Parallel()
 	o, g := withPods(t)
 	replayed := expectEvents(t, o.watch(t, metav1.ListOptions{}), "ADDED a, ADDED b, ADDED c")
-	g.Expect(number(t, replayed[0].version)).To(BeNumerically(">", number(t, replayed[2].version)))
+	g.Expect(number(t, replayed[0].resourceVersion)).To(BeNumerically(">", number(t, replayed[2].resourceVersion)))
 
-	resumed := o.watch(t, metav1.ListOptions{ResourceVersion: replayed[2].version})
+	resumed := o.watch(t, metav1.ListOptions{ResourceVersion: replayed[2].resourceVersion})
 	expectEvents(t, resumed, "ADDED b, ADDED a")
 }
 
-func number(t *testing.T, version string) int {
+func number(t *testing.T, resourceVersion string) int {
 	t.Helper()
-	n, err := strconv.Atoi(version)
+	n, err := strconv.Atoi(resourceVersion)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func (o *observer) resume(ctx context.Context) error {
 	if err := o.DeletePods(ctx, "c"); err != nil {
 		return err
 	}
-	resumed, err := o.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: before[0].version})
+	resumed, err := o.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: before[0].resourceVersion})
 	if err != nil {
 		return err
 	}

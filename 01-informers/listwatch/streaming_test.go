@@ -25,9 +25,9 @@ func TestStreamingListFromAVersionIsComplete(t *testing.T) {
 	t.Parallel()
 	o, g := withPods(t)
 	options := streaming
-	options.ResourceVersion = o.version(t)
+	options.ResourceVersion = o.resourceVersion(t)
 	list := expectEvents(t, o.watch(t, options), "ADDED a, ADDED b, ADDED c, BOOKMARK")
-	g.Expect(number(t, list[3].version)).To(BeNumerically(">=", number(t, options.ResourceVersion)))
+	g.Expect(number(t, list[3].resourceVersion)).To(BeNumerically(">=", number(t, options.ResourceVersion)))
 }
 
 func TestStreamingListWithoutBookmarksDoesNotMarkItsEnd(t *testing.T) {

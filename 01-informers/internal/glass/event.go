@@ -142,8 +142,8 @@ type Batch struct {
 	Now    Now     `json:"now"`
 }
 
-// Dropped is the data of a "dropped" message: this client was too slow, and the server, which keeps the last Limits.Ring
-// events, no longer has some that it had not sent.
+// Dropped is the data of a "dropped" message: this client was too slow. The server keeps the last Limits.Ring
+// events, and some were removed before they were sent to this client.
 type Dropped struct {
 	// Count is how many events this client missed.
 	Count uint64 `json:"count"`
@@ -184,7 +184,7 @@ type Counts struct {
 	Backoff int `json:"backoff"`
 }
 
-// Held is one item that waits at the gate.
+// Held is one item that waits while the informer is paused.
 type Held struct {
 	// To is the stage that a step moves it to. For list it is the request for a list, without a key.
 	To Stage `json:"to"`

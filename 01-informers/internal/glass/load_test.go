@@ -56,7 +56,7 @@ func TestItKeepsUp(t *testing.T) {
 	config := testserver.Config(t)
 	found, err := Resolve(config, "pods")
 	g.Expect(err).NotTo(HaveOccurred())
-	server, err := New(Options{Config: config, Found: found, Namespace: ns, Workers: 16, WorkTime: 50 * time.Millisecond, Limits: load.limits})
+	server, err := New(Options{Config: config, Resource: found, Namespace: ns, Workers: 16, WorkTime: 50 * time.Millisecond, Limits: load.limits})
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

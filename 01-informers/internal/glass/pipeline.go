@@ -22,12 +22,11 @@ import (
 	"example.com/workbook/01-informers/internal/handmade"
 )
 
-// Options configure the glass informer.
+// Options configure the informer whose steps the page shows.
 type Options struct {
-	// Config is that of the cluster.
 	Config *rest.Config
-	// Found is the resource to watch, from Resolve.
-	Found Found
+	// Resource is what is watched, from Resolve.
+	Resource ServedResource
 	// Namespace is the one to watch. Empty: all namespaces.
 	Namespace string
 	// Workers is how many keys are processed at once, WorkTime how long one takes. FailEvery: with N, the work fails every
@@ -47,8 +46,8 @@ type Options struct {
 
 func (o Options) resource() Resource {
 	return Resource{
-		Name: o.Found.Resource.Resource, Group: o.Found.Resource.Group, Version: o.Found.Resource.Version, Kind: o.Found.Kind,
-		Namespaced: o.Found.Namespaced, Namespace: o.Namespace, MetadataOnly: secret(o.Found.Resource),
+		Name: o.Resource.GVR.Resource, Group: o.Resource.GVR.Group, Version: o.Resource.GVR.Version, Kind: o.Resource.Kind,
+		Namespaced: o.Resource.Namespaced, Namespace: o.Namespace, MetadataOnly: secret(o.Resource.GVR),
 		Workers: o.Workers, WorkTimeMs: o.WorkTime.Milliseconds(), FailEvery: o.FailEvery,
 	}
 }
@@ -65,7 +64,7 @@ func New(options Options) (*Server, error) {
 	if options.Limits == (Limits{}) {
 		options.Limits = DefaultLimits()
 	}
-	if !options.Found.Namespaced {
+	if !options.Resource.Namespaced {
 		options.Namespace = ""
 	}
 	source, err := source(options)
@@ -87,18 +86,18 @@ func secret(resource schema.GroupVersionResource) bool {
 
 // source lists and watches whole objects, but only the metadata of secrets: the API server does not send their data.
 func source(options Options) (cache.ListerWatcher, error) {
-	if secret(options.Found.Resource) {
+	if secret(options.Resource.GVR) {
 		client, err := metadata.NewForConfig(options.Config)
 		if err != nil {
 			return nil, fmt.Errorf("creating a metadata client: %w", err)
 		}
-		return handmade.ListWatch(client.Resource(options.Found.Resource).Namespace(options.Namespace)), nil
+		return handmade.ListWatch(client.Resource(options.Resource.GVR).Namespace(options.Namespace)), nil
 	}
 	client, err := dynamic.NewForConfig(options.Config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a dynamic client: %w", err)
 	}
-	return handmade.ListWatch(client.Resource(options.Found.Resource).Namespace(options.Namespace)), nil
+	return handmade.ListWatch(client.Resource(options.Resource.GVR).Namespace(options.Namespace)), nil
 }
 
 // strip removes managedFields, and the annotations of secrets, before an object is queued: kubectl apply and similar tools
@@ -124,9 +123,9 @@ type pipeline struct {
 }
 
 func newPipeline(options Options, source cache.ListerWatcher, probe *handmade.Probe) *pipeline {
-	name := options.Found.Resource.GroupResource().String()
+	name := options.Resource.GVR.GroupResource().String()
 	informer := handmade.New(handmade.Options{
-		Name: name, ListerWatcher: source, Transform: strip(secret(options.Found.Resource)), Probe: probe,
+		Name: name, ListerWatcher: source, Transform: strip(secret(options.Resource.GVR)), Probe: probe,
 	})
 	// Slow enough to see it: 0.5 s after the first failure, then twice as long each time.
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](500*time.Millisecond, 30*time.Second)

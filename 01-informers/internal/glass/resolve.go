@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Found is a resource that the cluster serves.
-type Found struct {
-	Resource   schema.GroupVersionResource
+// ServedResource is a resource that the cluster serves.
+type ServedResource struct {
+	GVR        schema.GroupVersionResource
 	Kind       string
 	Namespaced bool
 }
@@ -24,35 +24,35 @@ type Found struct {
 // Resolve finds a resource by any name that kubectl accepts: plural, singular, kind or short name, alone or followed by
 // .GROUP or .VERSION.GROUP. If several have the name, it returns the first in the API server's order. The error for an
 // unknown name suggests similar names.
-func Resolve(config *rest.Config, name string) (Found, error) {
+func Resolve(config *rest.Config, name string) (ServedResource, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return Found{}, fmt.Errorf("creating a discovery client: %w", err)
+		return ServedResource{}, fmt.Errorf("creating a discovery client: %w", err)
 	}
 	// The preferred versions come first: a name without a version means one of them.
 	preferred, err := client.ServerPreferredResources()
 	var partly *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &partly) {
-		return Found{}, fmt.Errorf("discovering the resources of the cluster: %w", err)
+		return ServedResource{}, fmt.Errorf("discovering the resources of the cluster: %w", err)
 	}
 	_, all, err := client.ServerGroupsAndResources()
 	if err != nil && !errors.As(err, &partly) {
-		return Found{}, fmt.Errorf("discovering the resources of the cluster: %w", err)
+		return ServedResource{}, fmt.Errorf("discovering the resources of the cluster: %w", err)
 	}
 	// If the API server of an aggregated group is down, only its resources are missing.
 	found, findErr := findResource(slices.Concat(preferred, all), strings.ToLower(name))
 	if findErr != nil && partly != nil {
-		return Found{}, fmt.Errorf("%w (and not all resources could be discovered: %w)", findErr, partly)
+		return ServedResource{}, fmt.Errorf("%w (and not all resources could be discovered: %w)", findErr, partly)
 	}
 	return found, findErr
 }
 
-func findResource(lists []*metav1.APIResourceList, name string) (Found, error) {
+func findResource(lists []*metav1.APIResourceList, name string) (ServedResource, error) {
 	var similar []string
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return Found{}, fmt.Errorf("reading the resources of the cluster: %w", err)
+			return ServedResource{}, fmt.Errorf("reading the resources of the cluster: %w", err)
 		}
 		for _, resource := range list.APIResources {
 			if strings.Contains(resource.Name, "/") {
@@ -65,13 +65,13 @@ func findResource(lists []*metav1.APIResourceList, name string) (Found, error) {
 				continue
 			}
 			if !slices.Contains(resource.Verbs, "list") || !slices.Contains(resource.Verbs, "watch") {
-				return Found{}, fmt.Errorf("%s cannot be listed and watched: the cluster serves only %s for it",
+				return ServedResource{}, fmt.Errorf("%s cannot be listed and watched: the cluster serves only %s for it",
 					resource.Name, strings.Join(resource.Verbs, ", "))
 			}
-			return Found{Resource: version.WithResource(resource.Name), Kind: resource.Kind, Namespaced: resource.Namespaced}, nil
+			return ServedResource{GVR: version.WithResource(resource.Name), Kind: resource.Kind, Namespaced: resource.Namespaced}, nil
 		}
 	}
-	return Found{}, unknown(name, similar)
+	return ServedResource{}, unknown(name, similar)
 }
 
 func unknown(name string, similar []string) error {
@@ -134,19 +134,19 @@ func distance(a, b string) int {
 
 // Allowed lists and watches once, as the informer does, so that a missing permission or a cluster that is down is an error at
 // the start, and not only a line in the log every half minute. It requests metadata only.
-func Allowed(ctx context.Context, config *rest.Config, found Found, namespace string) error {
+func Allowed(ctx context.Context, config *rest.Config, found ServedResource, namespace string) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating a metadata client: %w", err)
 	}
-	resource := client.Resource(found.Resource).Namespace(namespace)
+	resource := client.Resource(found.GVR).Namespace(namespace)
 	list, err := resource.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
-		return fmt.Errorf("listing %s: %w", found.Resource.GroupResource(), err)
+		return fmt.Errorf("listing %s: %w", found.GVR.GroupResource(), err)
 	}
 	watch, err := resource.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion, TimeoutSeconds: new(int64(1))})
 	if err != nil {
-		return fmt.Errorf("watching %s: %w", found.Resource.GroupResource(), err)
+		return fmt.Errorf("watching %s: %w", found.GVR.GroupResource(), err)
 	}
 	watch.Stop()
 	return nil

@@ -35,7 +35,7 @@ func TestResolveAcceptsTheNamesOfKubectl(t *testing.T) {
 			g := NewWithT(t)
 			found, err := Resolve(config, name)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(found.Resource).To(Equal(want))
+			g.Expect(found.GVR).To(Equal(want))
 			g.Expect(found.Namespaced).To(Equal(name != "nodes"))
 			g.Expect(found.Kind).NotTo(BeEmpty())
 		})

@@ -43,7 +43,7 @@ func open(t *testing.T, resource string, options Options) *site {
 	}
 	options.Workers = max(options.Workers, 1)
 	var err error
-	if options.Found, err = Resolve(options.Config, resource); err != nil {
+	if options.Resource, err = Resolve(options.Config, resource); err != nil {
 		t.Fatal(err)
 	}
 	server, err := New(options)

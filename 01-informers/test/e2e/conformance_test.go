@@ -16,7 +16,7 @@ var _ = Describe("The operator, like every implementation,", func() {
 				Client:        env.Client,
 				Namespace:     env.Namespace(ctx),
 				Soon:          expect.Eventually,
-				SteadyState:        expect.SteadyState,
+				SteadyState:   expect.SteadyState,
 				StalledWithin: stalledWithin,
 			})
 		})
