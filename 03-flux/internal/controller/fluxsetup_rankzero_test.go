@@ -184,7 +184,7 @@ func TestPodWithoutItsLabelHasNotEnded(t *testing.T) {
 	b.clock.Step(readinessInterval)
 	result, err := b.try()
 	b.Expect(err).NotTo(HaveOccurred())
-	b.Expect(result.RequeueAfter).To(Equal(podsTimeout-readinessInterval), "it is missed, as one that is not created")
+	b.Expect(result.RequeueAfter).To(Equal(podsTimeout-readinessInterval), "it counts as a pod that was not created")
 
 	pod = b.pod(0)
 	makeReady(pod)

@@ -45,7 +45,7 @@ var _ = Describe("A worker", func() {
 	spec("that fails twice and then succeeds has succeeded, in three tries", func(w *testEnv) {
 		goop := w.create("third", v1alpha1.GoopSpec{Cmd: thirdTime, JobCount: new(int32(1)), Retries: new(int32(3))})
 		w.complete(goop, 1)
-		pod := w.all(goop, 1)[0]
+		pod := w.waitForPods(goop, 1)[0]
 		record, err := worker.ParseRecord(statusOf(&pod).State.Terminated.Message)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(record.Tries).To(BeEquivalentTo(3))
@@ -103,7 +103,7 @@ var _ = Describe("A worker", func() {
 		goop := w.create("killed", v1alpha1.GoopSpec{Cmd: sh("kill -9 $$"), JobCount: new(int32(1)), Retries: new(int32(1))})
 		w.failed(goop, v1alpha1.ReasonWorkersFailed)
 		Expect(goop.Status.ExitCode).To(HaveValue(BeEquivalentTo(128 + 9)))
-		record, err := worker.ParseRecord(statusOf(&w.all(goop, 1)[0]).State.Terminated.Message)
+		record, err := worker.ParseRecord(statusOf(&w.waitForPods(goop, 1)[0]).State.Terminated.Message)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(record.Tries).To(BeEquivalentTo(2))
 	})
@@ -132,14 +132,14 @@ var _ = Describe("Bad input:", func() {
 	spec("an image that cannot be pulled is ImageNotPulled, with the kubelet's message", func(w *testEnv) {
 		goop := w.create("unpullable", v1alpha1.GoopSpec{Cmd: sh("not simulated"), Image: unpullable, JobCount: new(int32(1))})
 		if !env.Cluster.RunsContainers() {
-			pod := w.all(goop, 1)[0]
+			pod := w.waitForPods(goop, 1)[0]
 			until(w, &pod, func(g Gomega, p *corev1.Pod) {
 				setWork(p, isWaiting("ErrImagePull", pullError))
 				g.Expect(env.Client.Status().Update(w.ctx, p)).To(Succeed())
 			})
 		}
 		Expect(w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonImageNotPulled).Message).
-			To(And(ContainSubstring(unpullable), ContainSubstring(w.all(goop, 1)[0].Spec.NodeName)))
+			To(And(ContainSubstring(unpullable), ContainSubstring(w.waitForPods(goop, 1)[0].Spec.NodeName)))
 		w.hasEvent(goop, "Warning", v1alpha1.ReasonImageNotPulled)
 		w.delete(goop)
 		w.leaves()

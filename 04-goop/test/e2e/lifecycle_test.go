@@ -14,7 +14,7 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// only is the list of objects if only a Goop exists.
+// only is what w.leaves lists when nothing but the Goop is left.
 func only(name string) string { return "*v1alpha1.Goop " + name }
 
 var _ = Describe("A Goop", func() {
@@ -98,7 +98,7 @@ var _ = Describe("A Goop", func() {
 	})
 	spec("leaves nothing, whenever it is deleted, and without a cleanupCmd no finalizer keeps it", func(w *testEnv) {
 		w.deletes("new", func(*v1alpha1.Goop) {})
-		w.deletes("made", func(goop *v1alpha1.Goop) { w.all(goop, 2) })
+		w.deletes("with-pods", func(goop *v1alpha1.Goop) { w.waitForPods(goop, 2) })
 		w.deletes("suspending", func(goop *v1alpha1.Goop) {
 			w.running(goop, 2)
 			w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })

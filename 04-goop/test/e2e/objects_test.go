@@ -50,8 +50,8 @@ func (w *testEnv) pods(goop *v1alpha1.Goop) []corev1.Pod {
 	return list.Items
 }
 
-// all waits until a Goop has n pods, each on a node, and returns them.
-func (w *testEnv) all(goop *v1alpha1.Goop, n int) []corev1.Pod {
+// waitForPods waits until a Goop has n pods, each on a node, and returns them.
+func (w *testEnv) waitForPods(goop *v1alpha1.Goop, n int) []corev1.Pod {
 	GinkgoHelper()
 	var found []corev1.Pod
 	Eventually(w.ctx, func(g Gomega) {
