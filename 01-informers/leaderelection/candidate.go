@@ -28,7 +28,7 @@ type durations struct {
 
 // check returns an error for durations with which two candidates could lead at the same time even if all clocks
 // run at the same speed. NewLeaderElector checks less. It does not check for whole seconds, and it does not
-// include the pause of retry before a leader notices that it cannot renew. Nor does it include the two requests that a
+// include the pause of retry before a leader notices that it cannot renew. It also leaves out the two requests that a
 // leader with ReleaseOnCancel sends to release the Lease before it cancels the work: they take up to RenewDeadline
 // together, or less if the client has a timeout for each. The difference between the two sides is the margin for
 // clocks of different speed, and for the work to stop.

@@ -26,13 +26,13 @@ import (
 // Event is one request, as audit.k8s.io/v1 has it.
 type Event = auditv1.Event
 
-// Filter says whether an event is wanted.
+// Filter selects events.
 type Filter struct {
 	selects func(*Event) bool
-	// text, if there is one, is in the JSON of each event that is wanted. A log has hundreds of thousands of events: those
+	// text, if there is one, is in the JSON of each event that is selected. A log has hundreds of thousands of events: those
 	// without the text are not parsed, and where the log is in a node they are not transferred.
 	text string
-	// since, if it is there, is the earliest time at which a request that is wanted arrived, as in the log.
+	// since, if it is there, is the earliest time at which a selected request arrived, as in the log.
 	since string
 }
 
@@ -50,7 +50,7 @@ func (f Filter) withText(field, value string) Filter {
 // arrived comes before the time in the JSON of an event, which is in UTC and has microseconds.
 const arrived = `"requestReceivedTimestamp":"`
 
-// rejects reports whether it can be seen, without parsing it, that an event is not wanted.
+// rejects reports whether it can be seen, without parsing it, that an event is not selected.
 func (f Filter) rejects(line []byte) bool {
 	if !bytes.Contains(line, []byte(f.text)) {
 		return true

@@ -129,7 +129,7 @@ func TestAFailedDownloadIsReportedOnceWithItsReason(t *testing.T) {
 	g.Expect(tries).To(Equal(1), "downloads tried in one run")
 }
 
-// Of what was altered on its way, nothing may run: a build must not hide it.
+// Nothing that was altered on its way may run: a build must not hide it.
 func TestAWrongChecksumIsAnError(t *testing.T) {
 	g := NewWithT(t)
 	s := fakeStore(t)

@@ -149,7 +149,7 @@ func TestProgramsAreDownloadedBeforeAnythingIsBuilt(t *testing.T) {
 	}
 }
 
-// Of what was altered on its way, nothing may run, and a build must not hide it.
+// Nothing that was altered on its way may run, and a build must not hide it.
 func TestAProgramWithAWrongChecksumIsAnError(t *testing.T) {
 	for name, prepare := range map[string]func(*fileServer){
 		"kube-scheduler": func(f *fileServer) {

@@ -152,8 +152,8 @@ func Use(ctx context.Context, out io.Writer, o Options) (Cluster, error) {
 	return k, nil
 }
 
-// Find returns the cluster that is there and healthy, and ErrNotUp if none is. It does not look at the
-// node image, which may take minutes to get; Ensure does. Nor does it change where kubectl goes, as Ensure does.
+// Find returns the cluster that is there and healthy, and ErrNotUp if none is. Unlike Ensure it
+// neither looks at the node image, which may take minutes to get, nor changes the current context.
 func Find(ctx context.Context, o Options) (Cluster, error) {
 	o, err := o.complete(ctx)
 	if err != nil {

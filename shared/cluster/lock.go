@@ -96,7 +96,7 @@ func lock(ctx context.Context, out io.Writer, name, suffix, what string,
 		}
 	}
 	// The file tells others whom they wait for; only the lock itself decides. On a full disk it stays as it is, and what
-	// holds the lock may be what makes room. Of two that share it and write at once, one may not be named.
+	// holds the lock may be what makes room. If two share it and write at once, one of them may not be named.
 	text := fmt.Sprintf("%s (pid %d, since %s)\n", what, os.Getpid(), time.Now().Format(time.TimeOnly))
 	_ = os.WriteFile(path, []byte(strings.Join(append(living(path), text), "")), 0o644)
 	return func() {

@@ -31,8 +31,8 @@ type Operator interface {
 	Namespace() string
 	// ServiceAccount is the name of the account it acts as.
 	ServiceAccount() string
-	// Logs is what the operator logged so far, one replica after the other. Of earlier runs it has what
-	// can still be had.
+	// Logs is what the operator logged so far, one replica after the other. For earlier runs it has what
+	// is still available.
 	Logs(ctx context.Context) (string, error)
 	// Restart ends the operator in order, starts it again and waits until it is ready.
 	Restart(ctx context.Context) error

@@ -150,7 +150,7 @@ func OwnerOf(object metav1.Object) *metav1.OwnerReference {
 }
 
 // Reduce is a cache transform for Deployments. One that a Foo owns stays whole: its managedFields say what this controller
-// owns of it, and its status how many replicas are available. Of any other one stays what a name conflict depends on.
+// owns of it, and its status how many replicas are available. Any other one keeps only what a name conflict depends on.
 // Other objects are not changed.
 func Reduce(in any) (any, error) {
 	deployment, ok := in.(*appsv1.Deployment)

@@ -40,7 +40,7 @@ func newItems(probe *Probe) *items {
 	}
 }
 
-// keyEvent returns an event about a key. Of the object, only the item is known.
+// keyEvent returns an event about a key. Only the item of the object is known.
 func keyEvent(stage Stage, what string, key cache.ObjectName, item string) Event {
 	_, version, _ := strings.Cut(item, "@")
 	return Event{Stage: stage, Type: what, Key: key, Item: item, ResourceVersion: version}

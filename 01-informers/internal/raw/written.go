@@ -16,7 +16,7 @@ const (
 	// that earlier.
 	staleRetry = time.Second
 
-	// longestStale is how long to wait for the caches. A watch that hangs takes longer. So does a restore of etcd from a
+	// longestStale is how long to wait for the caches. A watch that hangs takes longer, and so does a restore of etcd from a
 	// backup, after which resourceVersions begin at an older one.
 	longestStale = 30 * time.Second
 )

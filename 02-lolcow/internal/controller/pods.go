@@ -12,24 +12,25 @@ import (
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 )
 
-// startFailure is why a pod does not serve, as the kubelet or the scheduler says. Of several pods' the most urgent is
-// reported, then the first by name: the order in which pods are listed must not show.
+// startFailure is why a pod does not serve, as the kubelet or the scheduler says. The most urgent one is reported, and
+// among equally urgent ones that of the first pod by name: the order in which pods are listed must not change the message.
 type startFailure struct {
 	// urgency is 0 for the most urgent.
 	urgency         int
 	reason, message string
 }
 
-// podsOfTemplate are the pods whose container is that of the Deployment's present template: those of an old one say nothing
-// of the new spec. If there are none, all are: admission may change what pods run.
+// podsOfTemplate returns the pods whose container is that of the Deployment's present template, because those of an earlier
+// template do not show what is wrong with the present spec. If no pod has it, it returns all pods: admission may have changed
+// the container.
 func podsOfTemplate(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
 	if deployment == nil {
 		return pods
 	}
-	wanted := ourContainer(deployment.Spec.Template.Spec)
+	desired := ourContainer(deployment.Spec.Template.Spec)
 	present := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
-		is := ourContainer(pod.Spec)
-		return is.Name != wanted.Name || is.Image != wanted.Image || !slices.Equal(is.Args, wanted.Args)
+		actual := ourContainer(pod.Spec)
+		return actual.Name != desired.Name || actual.Image != desired.Image || !slices.Equal(actual.Args, desired.Args)
 	})
 	if len(present) == 0 {
 		return pods
@@ -47,7 +48,7 @@ func ourContainer(pod corev1.PodSpec) corev1.Container {
 	return corev1.Container{}
 }
 
-// startFailureOf is the most telling failure of the pods; nil if none of them reports one. A pod that is being deleted, or
+// startFailureOf is the most urgent failure of the pods; nil if none of them reports one. A pod that is being deleted, or
 // that has ended as a whole because its node was shut down, is replaced anyway.
 func startFailureOf(pods []corev1.Pod, now time.Time) *startFailure {
 	byName := slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
@@ -102,8 +103,8 @@ const steadyAfter = 10 * time.Minute
 
 // crashOf is the last end of a container that keeps ending; nil if it does not. In a crash loop the container is running,
 // terminated and waiting in turn: all of these states give one result, or each would be a write of the status. A
-// container that ended once only, for instance because its node was rebooted, is not in a loop. The number of its restarts
-// says no more, because it is never reset: the last end counts only if the container had not run for long, and has not since.
+// container that ended once only, for instance because its node was rebooted, is not in a loop. The number of restarts
+// is not enough, because it is never reset: the last end counts only if the container had not run for long, and has not since.
 func crashOf(status *corev1.ContainerStatus, now time.Time) *corev1.ContainerStateTerminated {
 	waiting, running := status.State.Waiting, status.State.Running
 	ends, last := status.RestartCount, status.LastTerminationState.Terminated
@@ -121,8 +122,8 @@ func crashOf(status *corev1.ContainerStatus, now time.Time) *corev1.ContainerSta
 	return last
 }
 
-// endedSoon reports whether a container had not run for long when it ended, or not at all. Of one that the kubelet lost sight
-// of it does not say when.
+// endedSoon reports whether a container had not run for long when it ended, or not at all. The times
+// are unknown if the kubelet could not observe its end.
 func endedSoon(ended *corev1.ContainerStateTerminated) bool {
 	if ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun" {
 		return true

@@ -94,7 +94,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 
 	// 3. Ensure the dependents, and 4. observe the pods. Failures are reported too, unless the cache was stale: then the
 	//    queue retries.
-	before := attemptEnded(&setup)
+	endedBefore := attemptEnded(&setup)
 	observed := setupObservation{notOwned: flux == nil}
 	r.observeTime(&setup, &observed)
 	actCtx, cancel := untilReport(ctx)
@@ -117,7 +117,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if reportErr != nil {
 		return ctrl.Result{}, errors.Join(err, reportErr)
 	}
-	if !before && attemptEnded(&setup) && observed.job != nil {
+	if !endedBefore && attemptEnded(&setup) && observed.job != nil {
 		err = errors.Join(err, r.deleteEnded(ctx, &setup, observed.job))
 	}
 
@@ -144,7 +144,8 @@ func (r *FluxSetupReconciler) ownerOf(ctx context.Context, setup *v1alpha1.FluxS
 	return nil, nil
 }
 
-// observeTime adds to the observation what time it is for the FluxSetup. Launch and start may be another replica's.
+// observeTime adds the current time to the observation. It is never before the launch and the start of the Job, which another
+// replica may have recorded by its own clock.
 func (r *FluxSetupReconciler) observeTime(setup *v1alpha1.FluxSetup, observed *setupObservation) {
 	key := client.ObjectKeyFromObject(setup)
 	for _, recorded := range []time.Time{launchTime(setup), startTime(observed.job)} {
@@ -258,7 +259,7 @@ func (r *FluxSetupReconciler) report(ctx context.Context, setup *v1alpha1.FluxSe
 }
 
 // setupRetried returns the part of an error that is retried. A name conflict is not: the deletion of the other
-// object triggers a reconciliation. What forbids a launch is permanent.
+// object triggers a reconciliation. What prevents a launch is permanent.
 func setupRetried(err error) error {
 	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonNotOwned, v1alpha1.ReasonFinished, v1alpha1.ReasonSetupChanged} {
 		_, err = without(err, reason)

@@ -91,8 +91,8 @@ func hasEnded(pod *corev1.Pod) bool {
 		(status != nil && status.State.Terminated != nil)
 }
 
-// startFailure is why a broker does not start, according to the kubelet or the scheduler. Of several failures the most
-// urgent one is reported; if they are equally urgent, the one of the lowest rank.
+// startFailure is why a broker does not start, according to the kubelet or the scheduler. The most
+// urgent failure is reported; if they are equally urgent, the one of the lowest rank.
 type startFailure struct {
 	// urgency is 0 for the most urgent.
 	urgency int

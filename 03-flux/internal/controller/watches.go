@@ -157,9 +157,9 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// reduce is a cache transform. It keeps the identity, labels and owners of all objects. Of a Job it also keeps the
+// reduce is a cache transform. It keeps the identity, labels and owners of all objects. For a Job it also keeps the
 // conditions, the deadline, and the fields that decide how often the Job runs the command, because other writers may
-// change them. Of a pod it keeps the status. A Service that a FluxSetup owns is kept whole, because its managedFields
+// change them. For a pod it keeps the status. A Service that a FluxSetup owns is kept whole, because its managedFields
 // record which fields this controller owns.
 func reduce(in any) (any, error) {
 	switch object := in.(type) {

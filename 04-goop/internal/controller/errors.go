@@ -35,7 +35,7 @@ func (e *rejectedError) Error() string { return e.message }
 
 func (e *rejectedError) Unwrap() error { return e.cause }
 
-// errStale is an error of the second class. So is a Conflict of the API server.
+// errStale is an error of the second class. A Conflict of the API server is one, too.
 var errStale = errors.New("the cache is behind the API server")
 
 // errNamespaceTerminating says that nothing was created because the namespace is being deleted. It is of no class, and not

@@ -124,7 +124,7 @@ func TestOrphanedWorkersOfADeletedGoopEnd(t *testing.T) {
 	}
 }
 
-// Nor is that an error where the namespace is being deleted too: its controller deletes the pods.
+// It is no error either if the namespace is being deleted, too: its controller deletes the pods.
 func TestOrphanedWorkersInATerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a", "b")

@@ -142,7 +142,7 @@ func TestStartFailureHasOneMessageForAllRetries(t *testing.T) {
 	}
 }
 
-// Of several failures the one that a user can do most about is reported, and of equal ones always the same.
+// The reported failure is the one that a user can do most about, and always the same among equal ones.
 func TestMostUrgentStartFailureIsReported(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -159,7 +159,7 @@ func TestMostUrgentStartFailureIsReported(t *testing.T) {
 	rounds := map[types.UID]podOwner{"three": {round: 3}}
 	none := func(plan.Place) bool { return false }
 	g.Expect(summarize(pods, rounds, none).notStarted.message).To(HavePrefix("b (pod job-3-xyz): pulling image"))
-	// Of two pods on one node the same one is named, whatever their order: another message would be a write.
+	// The message names the same one of two pods on a node, whatever their order: another message would be a write.
 	another := on("b", isWaiting("ErrImagePull", ""))
 	another.Name = "job-3-abc"
 	for _, all := range [][]corev1.Pod{append([]corev1.Pod{another}, pods...), append(pods, another)} {

@@ -106,7 +106,7 @@ func TestUnknownWorkIsNotCalledCleanedUp(t *testing.T) {
 	f.Expect(f.recorded()).To(ContainElement(HavePrefix("Warning CleanupIncomplete cleanupCmd has not run")))
 }
 
-// Nor is the record throttled if the pod is being deleted and no other will be created: otherwise its node would have
+// The record is not throttled either if the pod is being deleted and no other will be created: otherwise its node would have
 // no cleanup.
 func TestBegunWorkIsRecordedBeforeItsPodGoes(t *testing.T) {
 	t.Parallel()

@@ -164,8 +164,8 @@ func nodesWithTraces(observed *observation) []string {
 // lostRounds reports whether DaemonSets of the work are gone, and whether one is being deleted. It is about Goops whose
 // work has to end and whose record does not state that it has. In a foreground deletion the garbage collector deletes
 // these DaemonSets, also while the operator is down, and the operator itself deletes those with host access even if it
-// cannot record that. Without them, the nodes where work began after the last write of the record are unknown. So they are
-// if a DaemonSet has lost nodes that could not be recorded, since the work was started or resumed.
+// cannot record that. Without them, the nodes where work began after the last write of the record are unknown. They are also
+// unknown if a DaemonSet has lost nodes that could not be recorded since the work was started or resumed.
 func lostRounds(observed *observation) (gone, deleting bool) {
 	for _, daemonSet := range observed.rounds {
 		gone = gone || daemonSet.Labels[v1alpha1.LabelUnrecorded] == startLabel(observed.record)

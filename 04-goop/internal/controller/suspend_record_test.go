@@ -50,7 +50,7 @@ func TestWorkIsSuspendedThoughTheRecordIsRejected(t *testing.T) {
 	}
 }
 
-// Nor does it keep the deadline from beginning anew when such a Goop is resumed.
+// A rejected record does not keep the deadline from beginning anew when such a Goop is resumed.
 func TestDeadlineBeginsAnewThoughTheRecordWasRejected(t *testing.T) {
 	t.Parallel()
 	f := newGoopTestEnv(t, "a", "b")

@@ -59,7 +59,7 @@ func (r *GoopReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 	nameReleased := handler.Funcs{DeleteFunc: enqueueByName}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Goop{}, builder.WithPredicates(moreThanMessages(conditionsOfGoop))).
-		// Of the status of a DaemonSet only observedGeneration is needed, because the pods are watched.
+		// Only observedGeneration is needed from the status of a DaemonSet, because the pods are watched.
 		Owns(&appsv1.DaemonSet{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, ownersChanged, observedGenerationChanged))).
 		Owns(&corev1.ConfigMap{}).

@@ -12,8 +12,8 @@ const (
 	// MaxOutput is how many bytes of the end of a command's output a record keeps.
 	MaxOutput = 2048
 
-	// maxRecord is how many bytes of a container's termination message the kubelet keeps. Of a longer message it keeps the
-	// end, which is not valid JSON.
+	// maxRecord is how many bytes of a container's termination message the kubelet keeps. It keeps the end of a longer
+	// message, which is not valid JSON.
 	maxRecord = 4096
 
 	// maxExitCode is the highest exit code of a Linux process.

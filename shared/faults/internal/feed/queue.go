@@ -153,7 +153,7 @@ func (q *Queue) addLocked(key reconcile.Request) {
 	}
 }
 
-// AddAfter makes a key ready after a time. Of two times for one key the earlier counts, as in a real queue.
+// AddAfter makes a key ready after a time. The earlier of two times for one key counts, as in a real queue.
 func (q *Queue) AddAfter(key reconcile.Request, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
