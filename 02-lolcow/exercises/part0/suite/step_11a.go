@@ -9,7 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,8 +110,8 @@ func (e *env) createTyped(manifest string) {
 func (e *env) served() {
 	mapping, err := e.client.RESTMapper().RESTMapping(lolcowKind.GroupKind(), lolcowKind.Version)
 	e.must(err, "looking for the resource of the kind Lolcow")
-	if resource, scope := mapping.Resource.Resource, mapping.Scope.Name(); resource != "lolcows" || scope != meta.RESTScopeNameNamespace {
-		e.Fatalf("the resource is %s, its scope is %s; those of the scaffold are lolcows and %s", resource, scope, meta.RESTScopeNameNamespace)
+	if resource, scope := mapping.Resource.Resource, mapping.Scope.Name(); resource != "lolcows" || scope != apimeta.RESTScopeNameNamespace {
+		e.Fatalf("the resource is %s, its scope is %s; those of the scaffold are lolcows and %s", resource, scope, apimeta.RESTScopeNameNamespace)
 	}
 }
 
