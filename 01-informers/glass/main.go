@@ -25,7 +25,7 @@ import (
 	"example.com/workbook/01-informers/internal/glass"
 )
 
-const shows = `Glass serves a page on localhost that shows a running informer, for any resource of the workbook's cluster: each change,
+const description = `Glass serves a page on localhost that shows a running informer, for any resource of the workbook's cluster: each change,
 from the API server to the workers. It changes nothing in the cluster. Of secrets it reads only the metadata.`
 
 const (
@@ -72,7 +72,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("glass", flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "%s\n\nUsage: go run ./glass [flags]\n\n", shows)
+		fmt.Fprintf(flags.Output(), "%s\n\nUsage: go run ./glass [flags]\n\n", description)
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&s.resource, "resource", "configmaps", "the resource to watch, by any `name` that kubectl accepts: plural, singular, short, or with .GROUP")
@@ -151,7 +151,7 @@ func find(ctx context.Context, config *rest.Config, name, namespace string) (gla
 	if !found.Namespaced {
 		namespace = ""
 	}
-	return found, glass.Allowed(ctx, limited, found, namespace)
+	return found, glass.CheckAccess(ctx, limited, found, namespace)
 }
 
 func described(options glass.Options) string {

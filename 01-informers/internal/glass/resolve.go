@@ -132,9 +132,9 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Allowed lists and watches once, as the informer does, so that a missing permission or a cluster that is down is an error at
-// the start, and not only a line in the log every half minute. It requests metadata only.
-func Allowed(ctx context.Context, config *rest.Config, found ServedResource, namespace string) error {
+// CheckAccess lists and watches once, as the informer does, so that a missing permission or a cluster that is down is an
+// error at the start, and not only a line in the log every half minute. It requests metadata only.
+func CheckAccess(ctx context.Context, config *rest.Config, found ServedResource, namespace string) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating a metadata client: %w", err)

@@ -39,7 +39,7 @@ func (e *rejectedError) Unwrap() error { return e.cause }
 var errStale = errors.New("the cache is behind the API server")
 
 // errNamespaceTerminating says that nothing was created because the namespace is being deleted. It is of no class, and not
-// reported: what it would be reported in is deleted too.
+// reported, because the object with the status is being deleted, too.
 var errNamespaceTerminating = errors.New("the namespace is being deleted")
 
 // nameConflict says that an object has the name of a dependent, and not its owner.
@@ -88,8 +88,8 @@ func isDenied(err error) bool {
 	return errors.As(err, new(apierrors.APIStatus)) && denial.MatchString(err.Error())
 }
 
-// tooLarge is what etcd says of an object that is larger than it stores, and the API server's client of it. The API server
-// gives both as errors of its own, with code 500.
+// tooLarge matches the errors for an object that is larger than etcd stores: the first is etcd's, the second its client's.
+// The API server returns both with code 500.
 var tooLarge = regexp.MustCompile(`etcdserver: request is too large|trying to send message larger than max`)
 
 // isTooLarge reports whether what was written is larger than the API server accepts, or than etcd stores.

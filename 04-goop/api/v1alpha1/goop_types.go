@@ -5,8 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The comments of fields are what `kubectl explain` prints, line by line as they are broken here: one line
-// each, and the terminal breaks them.
+// `kubectl explain` prints the comments of fields, and keeps their line breaks. So each is one line, which the terminal wraps.
 
 const (
 	// MaxRounds is the maximum number of workers of one Goop on one node.

@@ -7,8 +7,7 @@ package v1alpha1
 // FooSpecApplyConfiguration represents a declarative configuration of the FooSpec type for use
 // with apply.
 //
-// The comments of fields are what `kubectl explain` prints, line by line as they are broken here: one line
-// each, and the terminal breaks them.
+// `kubectl explain` prints the comments of fields, and keeps their line breaks. So each is one line, which the terminal wraps.
 // FooSpec is the desired state: one Deployment, under a name of the user's choice.
 type FooSpecApplyConfiguration struct {
 	// deploymentName is the name of the Deployment, a DNS label. When it changes, a Deployment of the new name replaces the old one.
