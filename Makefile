@@ -39,7 +39,7 @@ learn: need-go ## the exercises, with a check of your code at each save; make le
 
 .PHONY: help
 help: ## this list
-	@echo 'make stage-2 e2e      stage 2 proven on a cluster, with all its set-up: begin here'
+	@echo 'make stage-2 e2e      test stage 2 on a cluster, which is set up if needed: begin here'
 	@echo 'make stage-N TARGET   any target of stage N; make stage-N-TARGET means the same,'
 	@echo '                      and make stage-N lists the targets'
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile scripts/harness.mk | \
@@ -56,7 +56,7 @@ test: need-go ## unit tests, and tests against a real API server, of every modul
 measured = go -C $(1) test -p 1 -count=1 -v -timeout 30m -run '$(2)' $(3)
 
 .PHONY: measure
-measure: need-go ## the tests that measure, with their limits: one after the other, on a machine that does nothing else
+measure: need-go ## performance tests with limits, one after the other; the machine should be otherwise idle
 	@assets=$$(go -C shared run ./cmd/harness assets) && \
 	export KUBEBUILDER_ASSETS="$$assets" MEASURE=1 && failed= && \
 	{ $(call measured,01-informers,^TestItKeepsUp$$|^TestPage$$/^KeepsUp$$,./internal/glass) || failed=yes; } && \
@@ -65,7 +65,7 @@ measure: need-go ## the tests that measure, with their limits: one after the oth
 	test -z "$$failed"
 
 .PHONY: e2e
-e2e: need-go ## every stage on a cluster; CLUSTER=kind or CLUSTER=embedded says which
+e2e: need-go ## test every stage on a cluster; CLUSTER=kind or CLUSTER=embedded chooses which
 	@for stage in $(STAGES); do $(MAKE) -C $$stage e2e || exit 1; done
 
 .PHONY: lint
@@ -83,43 +83,43 @@ $(CHECKS): need-go
 	@echo 'ok   $@'
 
 .PHONY: snippets
-snippets: need-go ## copy the code that the Markdown files show from where it is
+snippets: need-go ## update the code in the Markdown files from its source files
 	@scripts/verify-snippets.sh -w
 
 .PHONY: docs-test
-docs-test: need-go ## run every command of the chapters; CLUSTER=kind those that need containers, all with ALL=1; CHAPTER=05
+docs-test: need-go ## run the commands of the chapters; CLUSTER=kind those that need containers, ALL=1 all; CHAPTER=05 one chapter
 	@exec env DOCS_CLUSTER=$(or $(CLUSTER),embedded) DOCS_ALL=$(ALL) DOCS_CHAPTER='$(CHAPTER)' go -C scripts/docstest test -count=1 -v -parallel 8 -timeout 80m -run '^TestChapters$$' .
 
 .PHONY: docs-site
-docs-site: need-go ## the chapters as a site, in _artifacts/site: open its index.html
+docs-site: need-go ## build the chapters as a website in _artifacts/site: open its index.html
 	@GOWORK= go run ./scripts/docssite -root .
 
 .PHONY: docs-serve
-docs-serve: need-go ## the same, served at http://localhost:8000, with your progress; SERVE=host:port is another address
+docs-serve: need-go ## serve the website at http://localhost:8000, with your progress; SERVE=host:port for another address
 	@GOWORK= go run ./scripts/docssite -root . -serve $(or $(SERVE),localhost:8000)
 
 .PHONY: docs-site-test
-docs-site-test: docs-site ## the site in a headless Chromium, on a desktop and on a phone
+docs-site-test: docs-site ## test the website in a headless Chromium, in a desktop and a phone layout
 	@SITE="$$PWD/_artifacts/site" go -C scripts/docssite test -count=1 -v -timeout 20m .
 
 .PHONY: check
-check: lint verify test ## lint, verify and test: all but e2e
+check: lint verify test ## lint, verify and test: everything except e2e
 
 .PHONY: exercises-check
-exercises-check: need-go ## the exercises, for their authors; STAGE=1 or EXERCISE=05a,09a; CLUSTER=kind those that need kind; UPDATE=1 writes golden.json
+exercises-check: need-go ## test the exercises themselves; STAGE=1 or EXERCISE=05a,09a; CLUSTER=kind those that need kind; UPDATE=1 writes golden.json
 	@GOWORK= go run ./shared/cmd/exercises-check -stage='$(STAGE)' -exercise='$(EXERCISE)' $(if $(UPDATE),-update) $(EXERCISES_FLAGS)
 
 .PHONY: vuln
-vuln: need-go ## known vulnerabilities in what the modules use; asks vuln.go.dev
+vuln: need-go ## known vulnerabilities in the dependencies of the modules; needs vuln.go.dev
 	@scripts/vuln.sh
 
 .PHONY: plain-image
-plain-image: need-go ## the image that chapter 01 needs on kind: pulled if it can be, else built
+plain-image: need-go ## pull the image that chapter 01 needs on kind, or build it if it cannot be pulled
 	@scripts/plain-image.sh
 
 # The program reads the variables of the command line from its environment.
 .PHONY: starter
-starter: need-go ## a stage as your own project; without variables it says how
+starter: need-go ## copy a stage as your own project; without variables it prints how
 # The program lies in the workspace, whatever GOWORK is; it takes the reader's for what it runs itself.
 	@READER_GOWORK="$$GOWORK" GOWORK= go run ./scripts/starter
 

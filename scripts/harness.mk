@@ -21,16 +21,16 @@ harness = go -C $(HARNESS)/shared run ./cmd/harness
 ifeq (,$(GOAL_STAGES))
 
 .PHONY: doctor
-doctor: need-go ## what this machine has and lacks, and what each lack costs
+doctor: need-go ## what this machine has and what is missing, and what does not work without it
 # It tells of a TMPDIR in which go run cannot run what it builds: so it is itself built elsewhere.
 	@temp="$${GOTMPDIR:-$$(go env GOCACHE)}" && mkdir -p "$$temp" && GOTMPDIR="$$temp" $(harness) doctor
 
 .PHONY: cluster
-cluster: need-go ## a cluster, and leave it up; CLUSTER=kind or CLUSTER=embedded says which
+cluster: need-go ## start a cluster, which stays up; CLUSTER=kind or CLUSTER=embedded chooses which
 	@$(harness) cluster up
 
 .PHONY: cluster-delete
-cluster-delete: need-go ## end the cluster and all that belongs to it
+cluster-delete: need-go ## delete the cluster and everything that belongs to it
 	@$(harness) cluster delete
 
 .PHONY: env
@@ -38,7 +38,7 @@ env: need-go ## eval "$(make env)" points kubectl at the cluster
 	@$(harness) env
 
 .PHONY: kubectl
-kubectl: need-go ## put a kubectl into the cache, if this machine has none or too old a one
+kubectl: need-go ## download or build kubectl into the cache, if this machine has none or it is too old
 	@$(harness) kubectl
 
 .PHONY: engine
@@ -46,7 +46,7 @@ engine: ## install and start Docker (Debian and Ubuntu, as root)
 	@$(HARNESS)/scripts/engine.sh
 
 .PHONY: node-image
-node-image: need-go ## have the node image of kind: pulled if it can be, else built
+node-image: need-go ## pull the node image of kind, or build it if it cannot be pulled
 	@$(HARNESS)/scripts/node-image.sh
 
 endif

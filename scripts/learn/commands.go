@@ -9,21 +9,21 @@ import (
 	"example.com/workbook/shared/exercise"
 )
 
-const usage = `make learn                opens on the next exercise, and checks your code each time you save it
-make learn ID             opens on the exercise with that ID, as in make learn 04a
-make learn list           all exercises, and which are done
+const usage = `make learn                opens the next exercise, and checks your code each time you save it
+make learn ID             opens the exercise with that ID, as in make learn 04a
+make learn list           lists all exercises, and which are done
 make learn run ID         checks one exercise, as in make learn run 09a
 make learn hint ID        shows the next hint
-make learn reset ID       lays the start down again; your files are copied first
+make learn reset ID       restores the original files; yours are copied first
 make learn solution ID    shows the solution
-make learn adopt ID       replaces your files by the solution; they are copied first
-make learn check-all      checks all exercises that you have begun
-make learn progress       how far you are
+make learn adopt ID       replaces your files by the solution; yours are copied first
+make learn check-all      checks all exercises that you have started
+make learn progress       shows how many exercises are done
 
-You edit only NN-stage/exercises/work/ID-name/, which git ignores, and for Part 0 your project, ../my-lolcow, for 25a ../teapot. The
-progress and the copies of replaced files lie in .learn/ at the top of the repository.
-Exit codes of run, check-all and make learn without a terminal, where it checks its exercise once: 0 done, 1 not yet,
-2 cannot run. make turns each failure into a 2; scripts/learn.sh run 09a keeps them.
+You edit only files in NN-stage/exercises/work/ID-name/, which git ignores; for Part 0 those of your project in ../my-lolcow, and for
+25a those in ../teapot. The progress and the copies of replaced files are in .learn/ at the top of the repository.
+Exit codes of run and check-all, and of make learn without a terminal, where it checks the exercise once: 0 done, 1 not yet done,
+2 the check could not run. make exits with 2 in both cases of failure; scripts/learn.sh run 09a keeps the exit code.
 `
 
 // commands are what the reader types after make learn.
@@ -42,7 +42,7 @@ func (c *commands) run(ctx context.Context, args []string) (int, error) {
 	plain := map[string]func(context.Context) (int, error){"list": c.list, "check-all": c.checkAll, "progress": c.progress}
 	if command, found := plain[name]; found {
 		if len(args) > 0 {
-			return exitCannot, fmt.Errorf("%s stands alone: %q is too much", name, strings.Join(args, " "))
+			return exitCannot, fmt.Errorf("%s takes no arguments: %q is not expected", name, strings.Join(args, " "))
 		}
 		return command(ctx)
 	}
@@ -84,7 +84,7 @@ func (c *commands) open(ctx context.Context, id string, more []string) (int, err
 	case err != nil:
 		return exitCannot, fmt.Errorf("there is no command %q\n\n%s", id, usage)
 	case len(more) > 0:
-		return exitCannot, fmt.Errorf("%s stands alone: %q is too much", id, strings.Join(more, " "))
+		return exitCannot, fmt.Errorf("%s takes no arguments: %q is not expected", id, strings.Join(more, " "))
 	case c.terminal:
 		return c.watch(ctx, id)
 	}

@@ -197,10 +197,10 @@ func TestCommandsThatAreMistyped(t *testing.T) {
 		`no exercise 4B: did you mean 04b?`:    {"4B"},
 		`exercise 04: did you mean 04a or`:     {"04"},
 		`exercise 5A-Third: did you mean 05a?`: {"hint", "5A-Third"},
-		`04a stands alone: "hint" is too`:      {"04a", "hint"},
+		`04a takes no arguments: "hint" is`:    {"04a", "hint"},
 		"run needs the ID":                     {"run"},
 		"hint needs the ID":                    {"hint", "04a", "04b"},
-		`list stands alone: "04a" is too`:      {"list", "04a"},
+		`list takes no arguments: "04a" is`:    {"list", "04a"},
 	} {
 		code, text := typed(t, r, args...)
 		expect(t, strings.Join(args, " "), code, exitCannot, text, want)

@@ -39,7 +39,7 @@ type finding struct {
 func newDoctor() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine has and lacks, and what each lack costs",
+		Short: "Report what this machine has and what is missing, and what does not work without it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, out := cmd.Context(), cmd.OutOrStdout()
@@ -48,8 +48,8 @@ func newDoctor() *cobra.Command {
 				checkProgram("git", "`make starter` and `make verify` need it"),
 				checkEngine, checkNodeImage, checkProgram("bash", "no kind cluster: its node image is found by a script"),
 				checkImages, checkKubectl, checkBinaries, checkChromium,
-				checkProgram("busybox", "tests of shell scripts use one shell less; on Debian and Ubuntu: apt-get install busybox-static"),
-				checkProgram("curl", "some chapters call it"),
+				checkProgram("busybox", "tests of shell scripts use one shell fewer; on Debian and Ubuntu: apt-get install busybox-static"),
+				checkProgram("curl", "some chapters use it"),
 				checkProgram("npm", "`make docs-site` shows diagrams as text"),
 				checkCgroup, checkMemory, checkDisk, checkTemp,
 			}
@@ -60,7 +60,7 @@ func newDoctor() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "\nend-to-end suites use the %s cluster here; CLUSTER=kind or CLUSTER=embedded decides otherwise\n", kind)
+			fmt.Fprintf(out, "\nend-to-end suites use the %s cluster here; CLUSTER=kind or CLUSTER=embedded chooses another\n", kind)
 			return nil
 		},
 	}
@@ -91,7 +91,7 @@ func checkEngine(ctx context.Context) finding {
 	if err != nil {
 		return finding{"container engine", false, "", "no kind cluster, so nothing that needs a running container; " + err.Error()}
 	}
-	return finding{"container engine", true, found.Name + " answers", ""}
+	return finding{"container engine", true, found.Name + " responds", ""}
 }
 
 func checkNodeImage(ctx context.Context) finding {
@@ -115,7 +115,7 @@ func checkNodeImage(ctx context.Context) finding {
 			}
 		}
 	}
-	return finding{name, false, "", "the first kind cluster pulls it, or builds it where it cannot be pulled: `make node-image` does that now"}
+	return finding{name, false, "", "the first kind cluster pulls it, or builds it if it cannot be pulled; `make node-image` does that now"}
 }
 
 func checkKubectl(ctx context.Context) finding {
@@ -125,7 +125,7 @@ func checkKubectl(ctx context.Context) finding {
 			return finding{"kubectl", false, "", old + "; `eval \"$(make env)\"` uses one from the cache"}
 		}
 	}
-	return finding{"kubectl", err == nil, path, "`make kubectl` puts one into the cache; one test is skipped"}
+	return finding{"kubectl", err == nil, path, "`make kubectl` downloads or builds one into the cache; without it one test is skipped"}
 }
 
 func checkBinaries(context.Context) finding {
@@ -152,7 +152,7 @@ func checkBinaries(context.Context) finding {
 	}
 	slices.Sort(missing)
 	return finding{name, false, "", "not in the cache: " + strings.Join(missing, ", ") +
-		"; downloaded or built when they are first needed, in minutes"}
+		"; they are downloaded or built when they are first needed, which takes minutes"}
 }
 
 // checkChromium accepts what the tests of pages accept.
@@ -171,7 +171,7 @@ func checkMemory(ctx context.Context) finding {
 		return finding{"memory", false, err.Error(), "unknown"}
 	}
 	free := float64(m.Available) / (1 << 30)
-	return finding{"memory", free >= enoughMemory, fmt.Sprintf("%.1f GiB available", free), fmt.Sprintf("kind and a stage want %d GiB", enoughMemory)}
+	return finding{"memory", free >= enoughMemory, fmt.Sprintf("%.1f GiB available", free), fmt.Sprintf("a kind cluster with a stage needs %d GiB", enoughMemory)}
 }
 
 func checkDisk(ctx context.Context) finding {
@@ -185,7 +185,7 @@ func checkDisk(ctx context.Context) finding {
 	}
 	free := float64(usage.Free) / (1 << 30)
 	return finding{"disk", free >= enoughDisk, fmt.Sprintf("%.0f GiB free at %s", free, filepath.Dir(cache)),
-		fmt.Sprintf("Go's caches, images and binaries want %d GiB", enoughDisk)}
+		fmt.Sprintf("Go's caches, images and binaries need %d GiB", enoughDisk)}
 }
 
 // checkTemp looks at the folder of temporary files: the go command and tests run programs that they write there.
@@ -202,7 +202,7 @@ func checkTemp(ctx context.Context) finding {
 	}
 	free := float64(usage.Free) / (1 << 30)
 	return finding{name, free >= enoughTemp, fmt.Sprintf("%.1f GiB free at %s", free, dir),
-		fmt.Sprintf("the go command wants %d GiB where it links programs: %s", enoughTemp, remedy)}
+		fmt.Sprintf("the go command needs %d GiB where it links programs: %s", enoughTemp, remedy)}
 }
 
 // runsIn writes a program to a folder, and runs it: file systems may be mounted with noexec.
