@@ -32,6 +32,24 @@ func (o Outcome) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// details is the Outcome with what was seen in place of each missing behaviour: what explains a run that comes to something else
+// than the others.
+func (r Result) details() string {
+	var b strings.Builder
+	for _, behaviour := range r.Behaviours {
+		if !behaviour.OK {
+			fmt.Fprintf(&b, "✗ %s\n  %s\n", behaviour.Name, strings.ReplaceAll(constant(behaviour.Seen), "\n", "\n  "))
+		}
+	}
+	if r.Died != nil {
+		fmt.Fprintf(&b, "died by %s during %q\n  %s\n", r.Died.Kind, r.Died.Behaviour, constant(r.Died.Message))
+	}
+	if b.Len() == 0 {
+		return "✓"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // faultsOfForm are what an exercise lacks, whatever its check says.
 func faultsOfForm(e Exercise) []string {
 	var faults []string

@@ -215,7 +215,7 @@ func (p *proof) note(result Result, err error) {
 	case err != nil:
 		p.err = err
 	case p.runs > 1 && !result.Outcome().equal(p.result.Outcome()):
-		p.problem = fmt.Sprintf("run %d came to\n%s\nand an earlier one to\n%s", p.runs, result.Outcome(), p.result.Outcome())
+		p.problem = fmt.Sprintf("run %d came to\n%s\nand an earlier one to\n%s", p.runs, result.details(), p.result.details())
 	default:
 		p.result = result
 	}
@@ -229,7 +229,7 @@ func (p *proof) judge(update bool) string {
 		case p.result.Race != "":
 			return "the race detector says:\n" + p.result.Race
 		case !p.result.OK():
-			return outcome.String() + "\n" + p.result.Output
+			return p.result.details() + "\n" + p.result.Output
 		}
 		return ""
 	}
@@ -245,7 +245,7 @@ func (p *proof) judge(update bool) string {
 		want = golden.Mutants[p.name]
 	}
 	if !update && !outcome.equal(want) {
-		return fmt.Sprintf("fails with\n%s\nand not as in golden.json (UPDATE=1 writes it), with\n%s", outcome, want)
+		return fmt.Sprintf("fails with\n%s\nand not as in golden.json (UPDATE=1 writes it), with\n%s", p.result.details(), want)
 	}
 	return ""
 }

@@ -104,7 +104,7 @@ func TestProveFindsWhatIsWrong(t *testing.T) {
 		"a start that passes":          {map[string]string{"exercise.go": "//go:build start\n\npackage double\n\nfunc Double(n int) int { return 2 * n }\n"}, "FAIL 07a start"},
 		"a solution that fails":        {map[string]string{"solutions/other/exercise.go": "package double\n\nfunc Double(n int) int { return 2 }\n", "solutions/other/why.txt": "Two."}, "FAIL 07a solution other"},
 		"a mutant that passes":         {map[string]string{"mutants/increment.patch": mutant("It shifts.", "n << 1")}, "FAIL 07a mutant increment"},
-		"a mutant with other failures": {map[string]string{"mutants/increment.patch": mutant("It is seven.", "7")}, "1 became 7"},
+		"a mutant with other failures": {map[string]string{"mutants/increment.patch": mutant("It is seven.", "7")}, "  -3 became 7"},
 		"a README without hints":       {map[string]string{"README.md": "# 07a\n"}, "the README has 0 hints"},
 		"two mutants that look alike": {map[string]string{"golden.json": `{"mutants": {"absolute": {"died": "exit"}, "increment": {"died": "exit"}}}`},
 			"it cannot tell the reader which one it is"},
