@@ -19,12 +19,12 @@ import (
 // The launch of an attempt: at most one Job ever runs for it, whatever crashes in between, and however many replicas of
 // the operator try.
 //
-//  1. The Job is created suspended. Its name, NAME-ATTEMPT, is the idempotency key: of several creations one succeeds.
+//  1. The Job is created suspended. Its name, NAME-ATTEMPT, is the idempotency key: if several replicas create it, one succeeds.
 //  2. Its ConfigMap and its Secret are created. They are immutable, and owned by exactly this Job, which has the
 //     hashes of their content in its annotations. Objects that another client has created under their names are not
 //     used.
 //  3. spec.launch is written with the uid of the Job. The write contains the resourceVersion of the FluxSetup that was
-//     read, so of several writes one succeeds. From then on this Job is the only one of the attempt, even if it is
+//     read, so only one such write succeeds. From then on this Job is the only one of the attempt, even if it is
 //     deleted.
 //  4. One patch marks the Job as started and resumes it. It tests that the Job is the recorded one and is not marked yet.
 //     So a started Job that another writer has suspended is not resumed.
