@@ -130,6 +130,6 @@ func withoutStreaming(ctx context.Context, env *lesson.Env) error {
 	}
 	bed.Printf("   request: the same as in 1: rejected (simulated by this program)\n")
 	bed.PrintRequests(bed.requests.Take())
-	bed.Printf("   A list from the server's cache (resourceVersion=0: there the limit has no effect), and a watch.\n")
+	bed.Printf("   A list from the server's watch cache (resourceVersion=0), which ignores the limit, and a watch.\n")
 	return nil
 }

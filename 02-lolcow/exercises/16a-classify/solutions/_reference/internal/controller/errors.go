@@ -28,8 +28,8 @@ func stale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// rejected reports whether the API server has judged a request. The same one gets the same response until the spec or the
-// cluster changes. All other errors may be gone the next time.
+// rejected reports whether the API server has checked a request and rejected it. It rejects the same request until the spec or the
+// cluster changes. Any other request may succeed when it is repeated.
 func rejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }

@@ -61,7 +61,7 @@ func readyCondition(deployment *appsv1.Deployment, failed error) metav1.Conditio
 	case current && stalled(deployment) != "":
 		ready.Reason, ready.Message = "ProgressDeadlineExceeded", stalled(deployment)
 	default:
-		ready.Reason, ready.Message = "RollingOut", "waiting until every pod is of the present template and available"
+		ready.Reason, ready.Message = "RollingOut", "waiting until every pod is updated and available"
 	}
 	return ready
 }
