@@ -48,6 +48,15 @@ func (e *env) settle(name string) {
 	e.Fatalf("after %d calls Reconcile still writes: %s", mostReconciliations, writes[0])
 }
 
+// reconcileUntil calls Reconcile for the Lolcow cow until missing returns nothing, and nothing is left to do.
+func (e *env) reconcileUntil(missing func() string) {
+	e.Eventually(patience, func() string {
+		_, _ = e.reconcile("cow")
+		return missing()
+	})
+	e.settle("cow")
+}
+
 // neutral is a text without what differs from run to run.
 func (e *env) neutral(text string) string {
 	return strings.ReplaceAll(text, e.namespace, "NAMESPACE")
