@@ -100,6 +100,14 @@ func comesAgain(result ctrl.Result, err error) bool {
 	return result.RequeueAfter > 0 || result.Requeue //nolint:staticcheck // deprecated, and still what some operators return
 }
 
+// pause says when the queue calls Reconcile again where comesAgain is true, without an error.
+func pause(result ctrl.Result) string {
+	if result.RequeueAfter == 0 {
+		return "by Requeue, after the queue's own pause"
+	}
+	return "after " + result.RequeueAfter.String()
+}
+
 func terminal(err error) bool { return errors.Is(err, reconcile.TerminalError(nil)) }
 
 // returned is what Reconcile has returned where comesAgain is false.
