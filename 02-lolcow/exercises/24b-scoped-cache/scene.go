@@ -2,14 +2,13 @@ package scopedcache
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -82,23 +81,18 @@ func (s *scene) start(entry Entry) {
 func (s *scene) meta(name, app string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: s.namespace, Labels: map[string]string{"app": app},
-		Annotations: map[string]string{"example.com/notes": strings.Repeat("moo ", padding/8)},
+		Annotations: map[string]string{"example.com/notes": "moo"},
 	}
 }
 
 func podSpec() corev1.PodSpec {
-	return corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "server", Image: "example.com/none", Env: []corev1.EnvVar{{Name: "NOTES", Value: strings.Repeat("moo ", padding/8)}},
-	}}}
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Image: "example.com/none"}}}
 }
 
 // createPod creates a Pod, and does what a kubelet does that cannot pull its image.
 func (s *scene) createPod(name, app string) {
 	pod := &corev1.Pod{ObjectMeta: s.meta(name, app), Spec: podSpec()}
 	s.must("creating a Pod", s.client.Create(s.b.Context(), pod))
-	if app != ours {
-		return
-	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "server", Image: "example.com/none", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
 	}}
@@ -116,19 +110,8 @@ func (s *scene) createDeployment(name, app string) {
 		deployment.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Sheep", Name: "dolly", UID: "1"}}
 	}
 	s.must("creating a Deployment", s.client.Create(s.b.Context(), deployment))
-	if app != ours {
-		return
-	}
 	deployment.Status.Replicas, deployment.Status.AvailableReplicas, deployment.Status.ReadyReplicas = 1, 1, 1
 	s.must("writing the status of a Deployment", s.client.Status().Update(s.b.Context(), deployment))
-}
-
-func (s *scene) createMany(create func(name, app string)) {
-	s.b.Event("there are %d that are another's, each with %d bytes", others, padding)
-	for i := range others {
-		create(fmt.Sprintf("sheep-%d", i), theirs)
-	}
-	create("cow", ours)
 }
 
 func (s *scene) secret(value string) *corev1.Secret {
@@ -211,30 +194,33 @@ func (s *scene) readSecret(want string) string {
 	return ""
 }
 
-func (s *scene) podBytes() int {
+// expectReducedPods reads what the cache has of the Pods of others.
+func (s *scene) expectReducedPods() {
 	var pods corev1.PodList
 	s.must("listing what is in the cache", s.mgr.GetCache().List(s.b.Context(), &pods, client.InNamespace(s.namespace)))
-	return size(s.b, pods.Items)
-}
-
-func (s *scene) deploymentBytes() int {
-	var deployments appsv1.DeploymentList
-	s.must("listing what is in the cache", s.mgr.GetCache().List(s.b.Context(), &deployments, client.InNamespace(s.namespace)))
-	return size(s.b, deployments.Items)
-}
-
-func size(b *check.B, items any) int {
-	content, err := json.Marshal(items)
-	if err != nil {
-		b.Fatalf("measuring what is in the cache: %v", err)
+	for _, pod := range pods.Items {
+		s.expectReduced(&pod, &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: identity(pod.ObjectMeta)}, "the Pod sheep")
 	}
-	return len(content)
 }
 
-// expectSmall leaves room for what is the operator's own.
-func (s *scene) expectSmall(kind string, bytes int) {
-	s.b.Event("the %s in the cache have %d bytes", kind, bytes)
-	if bytes > most+2*padding {
-		s.b.Fatalf("%d %s of others are in the cache with what the operator does not read: more than %d bytes each", others, kind, most/others)
+// expectReducedDeployments reads what the cache has of the Deployments of others.
+func (s *scene) expectReducedDeployments() {
+	var all appsv1.DeploymentList
+	s.must("listing what is in the cache", s.mgr.GetCache().List(s.b.Context(), &all, client.InNamespace(s.namespace)))
+	for _, one := range all.Items {
+		s.expectReduced(&one, &appsv1.Deployment{TypeMeta: one.TypeMeta, ObjectMeta: identity(one.ObjectMeta)}, "the Deployment sheep")
+	}
+}
+
+// identity is metadata without what may take memory.
+func identity(metadata metav1.ObjectMeta) metav1.ObjectMeta {
+	metadata.Annotations, metadata.ManagedFields = nil, nil
+	return metadata
+}
+
+// expectReduced compares an object of another in the cache with what is left of it without its contents.
+func (s *scene) expectReduced(object, reduced client.Object, what string) {
+	if object.GetName() != "cow" && !equality.Semantic.DeepEqual(object, reduced) {
+		s.b.Fatalf("%s of another is in the cache with what the operator does not read: its annotations, managedFields, spec or status", what)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"example.com/workbook/shared/exercise/check"
+	"example.com/workbook/shared/exercise/kube"
 )
 
 // Entry is what the reader writes.
@@ -73,6 +74,17 @@ func Check(t *check.T, work check.Work[Entry]) {
 		if s.end() == nil {
 			b.Fatalf("the DaemonSet was deleted, and WaitDone returned nil")
 		}
+	})
+	t.Behaviour("a request that fails for a moment is not the end", func(b *check.B) {
+		s := newScene(b, work.Entry)
+		s.status(2, 1)
+		s.wire.Fail(1, kube.Reads)
+		s.wait()
+		s.waits("the first request has failed, and one of two nodes is not ready")
+		s.wire.Fail(1, kube.Reads)
+		s.waits("a request has failed, and one of two nodes is not ready")
+		s.status(2, 2)
+		s.returned()
 	})
 	t.Behaviour("if ctx ends, it returns the error of ctx", func(b *check.B) {
 		s := newScene(b, work.Entry)

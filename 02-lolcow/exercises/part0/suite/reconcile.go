@@ -48,6 +48,15 @@ func (e *env) settle(name string) {
 	e.Fatalf("after %d calls Reconcile still writes: %s", mostReconciliations, writes[0])
 }
 
+// reconcileUntil calls Reconcile for the Lolcow cow until missing returns nothing, and nothing is left to do.
+func (e *env) reconcileUntil(missing func() string) {
+	e.Eventually(patience, func() string {
+		_, _ = e.reconcile("cow")
+		return missing()
+	})
+	e.settle("cow")
+}
+
 // neutral is a text without what differs from run to run.
 func (e *env) neutral(text string) string {
 	return strings.ReplaceAll(text, e.namespace, "NAMESPACE")
@@ -89,6 +98,14 @@ func comesAgain(result ctrl.Result, err error) bool {
 		return !terminal(err)
 	}
 	return result.RequeueAfter > 0 || result.Requeue //nolint:staticcheck // deprecated, and still what some operators return
+}
+
+// pause says when the queue calls Reconcile again where comesAgain is true, without an error.
+func pause(result ctrl.Result) string {
+	if result.RequeueAfter == 0 {
+		return "by Requeue, after the queue's own pause"
+	}
+	return "after " + result.RequeueAfter.String()
 }
 
 func terminal(err error) bool { return errors.Is(err, reconcile.TerminalError(nil)) }

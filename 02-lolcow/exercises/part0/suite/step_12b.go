@@ -172,14 +172,7 @@ func (e *env) portReleased() {
 	e.expectReady(metav1.ConditionFalse, conflict)
 	e.Event("kubectl delete: Service other")
 	e.must(e.client.Delete(e.Context(), other), "deleting the other Service")
-	e.Eventually(patience, func() string {
-		_, _ = e.reconcile("cow")
-		if e.condition("cow", "Ready").Reason == conflict {
-			return "the port is free, and the reason is still PortConflict"
-		}
-		return ""
-	})
-	e.settle("cow")
+	e.awaitEnd(conflict)
 	e.expectPort(occupiedPort)
 	if ready := e.expectReady(metav1.ConditionFalse, rollingOut); strings.Contains(ready.Message, allocated) {
 		e.Errorf("the Service has the port, and the message of the condition still has the text of the API server, %q", allocated)

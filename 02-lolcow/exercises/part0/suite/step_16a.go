@@ -96,14 +96,12 @@ func (e *env) expectRecovery(reason string) {
 
 // awaitEnd calls Reconcile until the reason is gone, and nothing is left to do.
 func (e *env) awaitEnd(reason string) {
-	e.Eventually(patience, func() string {
-		_, _ = e.reconcile("cow")
+	e.reconcileUntil(func() string {
 		if e.condition("cow", "Ready").Reason == reason {
 			return "what failed would succeed now, and the reason is still " + reason
 		}
 		return ""
 	})
-	e.settle("cow")
 }
 
 // rejectedChange has the API server reject the new port of a Lolcow that serves.

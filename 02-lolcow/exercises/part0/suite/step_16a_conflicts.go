@@ -45,14 +45,12 @@ func (e *env) conflict() {
 	if !arrived && !comesAgain(result, err) {
 		e.Fatalf("after a Conflict Reconcile %s: nothing triggers another try", returned(err))
 	}
-	e.Eventually(patience, func() string {
-		_, _ = e.reconcile("cow")
+	e.reconcileUntil(func() string {
 		if len(e.deployments()) == 1 && says(e.deployments()[0].Spec.Template, "Baa") {
 			return ""
 		}
 		return "the greeting does not arrive after a Conflict"
 	})
-	e.settle("cow")
 	e.expectReady(metav1.ConditionFalse, rollingOut)
 }
 
@@ -80,14 +78,12 @@ func (e *env) serviceConflict() {
 	if !arrived && !comesAgain(result, err) {
 		e.Fatalf("after a Conflict Reconcile %s: nothing triggers another try", returned(err))
 	}
-	e.Eventually(patience, func() string {
-		_, _ = e.reconcile("cow")
+	e.reconcileUntil(func() string {
 		if e.serviceAt(secondPort) == nil {
 			return "the port does not arrive after a Conflict"
 		}
 		return ""
 	})
-	e.settle("cow")
 	e.expectReady(metav1.ConditionTrue, serving)
 }
 
@@ -113,14 +109,12 @@ func (e *env) conflictBesides() {
 	}
 	e.Event("both can be written")
 	e.wire.replace(nil)
-	e.Eventually(patience, func() string {
-		_, _ = e.reconcile("cow")
+	e.reconcileUntil(func() string {
 		if e.serviceAt(secondPort) == nil || !slices.ContainsFunc(e.deployments(), func(d deployment) bool { return says(d.Spec.Template, "Baa") }) {
 			return "the change does not arrive when both can be written"
 		}
 		return ""
 	})
-	e.settle("cow")
 	e.expectReady(metav1.ConditionFalse, rollingOut)
 }
 

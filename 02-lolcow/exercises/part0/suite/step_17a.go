@@ -22,7 +22,7 @@ func (s *suite) owns() {
 		result, err := e.reconcile("cow")
 		e.must(err, "Reconcile returns an error")
 		if comesAgain(result, nil) {
-			e.Errorf("nothing is left to do, and Reconcile asks to be called again after %s: what changes until then stays as it is", result.RequeueAfter)
+			e.Errorf("nothing is left to do, and Reconcile asks to be called again %s: what changes until then stays as it is", pause(result))
 		}
 	})
 	if s.failed {

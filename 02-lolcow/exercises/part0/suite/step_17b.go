@@ -60,7 +60,7 @@ func (s *suite) watchesByIndex() {
 		result, err := e.reconcile("cow")
 		e.must(err, "Reconcile returns an error")
 		if comesAgain(result, nil) {
-			e.Fatalf("nothing has changed, and Reconcile asks to be called again after %s: a changed text has to trigger it", result.RequeueAfter)
+			e.Fatalf("nothing has changed, and Reconcile asks to be called again %s: a changed text has to trigger it", pause(result))
 		}
 	})
 	s.reconciles("without the ConfigMap, or its key, Ready is False with the reason GreetingNotFound, and the Deployment stays", (*env).noGreeting)
