@@ -190,7 +190,7 @@ func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
 // the same unrecorded results. The observation does not change: only what is written counts as recorded. The record has
 // retries of its own, because an observed result may be lost by the time another failed write is retried.
 func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, add func(*record.Record)) error {
-	updated := copyRecord(observed)
+	updated, _ := copyRecord(observed)
 	add(updated)
 	changed := updated.Changed()
 	if len(changed) == 0 {
@@ -249,7 +249,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return err
 	}
 	observed.shards[shard.Number], observed.uids = desired, append(observed.uids, string(desired.UID))
-	observed.record = copyRecord(observed)
+	observed.record, _ = copyRecord(observed)
 	if err := r.reportStatus(ctx, observed, desiredStatus(observed)); err != nil {
 		return err
 	}

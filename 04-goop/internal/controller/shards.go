@@ -73,15 +73,16 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 // readRecord reads the shards, or what can be read of them.
 func readRecord(observed *observation) {
 	var err error
-	observed.record, err = record.Read(texts(observed))
-	switch {
-	case len(observed.shards) < len(observed.uids):
-		observed.record = record.Salvage(texts(observed), len(observed.uids))
-	case len(texts(observed)) < len(observed.shards):
-		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), withoutText(observed)
-	case err != nil:
-		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), err.Error()
+	observed.record, err = copyRecord(observed)
+	// It is known which shards do not exist.
+	if err != nil && len(observed.shards) == len(observed.uids) {
+		observed.unreadable = err.Error()
 	}
+}
+
+// copyRecord reads the record from the observed shards. Entries can be added to it without a change of the observation.
+func copyRecord(observed *observation) (*record.Record, error) {
+	return record.Read(texts(observed), len(observed.uids))
 }
 
 // lacksEntries reports whether a record that can be read has less than the status, which is computed from it: a user has
@@ -143,27 +144,6 @@ func texts(observed *observation) map[int]string {
 		}
 	}
 	return texts
-}
-
-// withoutText returns a message about the first shard without a text.
-func withoutText(observed *observation) string {
-	all := texts(observed)
-	for _, number := range slices.Sorted(maps.Keys(observed.shards)) {
-		if _, found := all[number]; !found {
-			return fmt.Sprintf("ConfigMap %s has no %q", shardName(observed.goop.Name, number), record.Key)
-		}
-	}
-	return ""
-}
-
-// copyRecord reads the record again, so that entries can be added without a change to the observation.
-func copyRecord(observed *observation) *record.Record {
-	if observed.unreadable == "" && len(observed.shards) == len(observed.uids) {
-		if again, err := record.Read(texts(observed)); err == nil {
-			return again
-		}
-	}
-	return record.Salvage(texts(observed), len(observed.uids))
 }
 
 // shardNumber returns the number of the shard with that name; false if it is not the name of a shard.

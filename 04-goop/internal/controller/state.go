@@ -76,8 +76,9 @@ type observation struct {
 
 // newObservation returns an observation without any observed state.
 func newObservation(goop *v1alpha1.Goop, now time.Time) *observation {
+	empty, _ := record.Read(nil, 0)
 	return &observation{
-		now: now, goop: goop, forged: -1, record: record.Salvage(nil, 0),
+		now: now, goop: goop, forged: -1, record: empty,
 		rounds: map[int]*appsv1.DaemonSet{}, placed: map[int]plan.Round{},
 		shards: map[int]*corev1.ConfigMap{},
 	}
