@@ -16,7 +16,7 @@ import (
 )
 
 // observe reads everything that a reconciliation depends on, and computes the plan. It writes nothing. It bypasses the
-// cache only for shards of the record that the cache lacks. If it returns an error, the observation holds what was read
+// cache only for a record that lacks shards there or cannot be read. If it returns an error, the observation holds what was read
 // before the error.
 func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*observation, error) {
 	observed := newObservation(goop, r.clock.Now())

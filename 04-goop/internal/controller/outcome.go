@@ -108,9 +108,9 @@ func concludedStatus(observed *observation) v1alpha1.GoopStatus {
 func cleanupOutcome(observed *observation) (reason, message string) {
 	left, begun := uncleaned(observed), len(observed.record.Begun)
 	// The uid of a shard that was lost before the end of the work is empty.
-	unsure := observed.unsure || isDamaged(observed) || slices.Contains(observed.uids, "")
+	unsure := observed.unsure || observed.damage != nil || slices.Contains(observed.uids, "")
 	switch {
-	case begun == 0 && (unsure || observed.forged >= 0):
+	case begun == 0 && (unsure || isForged(observed)):
 		return v1alpha1.ReasonCleanupIncomplete, "cleanupCmd has not run: the record does not say where workers had started"
 	case begun == 0:
 		return v1alpha1.ReasonCleanedUp, "no worker had started: there was nothing to clean up"

@@ -28,7 +28,7 @@ func (r *GoopReconciler) recordAll(ctx context.Context, observed *observation) (
 	if changed || isRepeatedFirst(unrecorded, failing) {
 		return true, unrecorded
 	}
-	if unrecorded != nil && !observed.stopping && observed.unreadable == "" {
+	if unrecorded != nil && !observed.stopping && observed.damage == nil {
 		return false, unrecorded
 	}
 	// 2. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
@@ -74,16 +74,10 @@ func (r *GoopReconciler) finish(ctx context.Context, observed *observation, fail
 // recordStart records when the work is started or resumed. On a suspension it records the suspension and the workers that
 // have finished, because the other workers are about to be deleted.
 func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation) (bool, error) {
-	if observed.goop.Ended() || observed.lost != "" {
-		return false, nil
-	}
-	if observed.unreadable != "" {
-		return false, &rejectedError{
-			reason:  v1alpha1.ReasonRecordUnreadable,
-			message: fmt.Sprintf("the record in ConfigMaps %s and so on cannot be read, and no work begins until it can: %s", shardName(observed.goop.Name, 0), observed.unreadable),
-		}
-	}
 	switch started := !observed.record.Started.IsZero(); {
+	case observed.goop.Ended():
+	case observed.damage != nil:
+		return false, &rejectedError{reason: observed.damage.reason, message: observed.damage.message}
 	case observed.stopping && started:
 		err := r.updateRecord(ctx, observed, func(r *record.Record) {
 			addWork(r, observed)
@@ -111,7 +105,8 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 // recordWork records which workers have finished. For a cleanup it also records where work has begun and where the
 // cleanup has ended. The write is throttled, unless the result of a pod is about to be lost.
 func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) (bool, error) {
-	if (observed.unreadable != "" && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
+	unreadable := observed.damage != nil && !isLost(observed)
+	if (unreadable && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
 		return false, nil
 	}
 	// Where work has begun can be recorded later, too, unless its pod is being deleted.
@@ -141,7 +136,7 @@ func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation)
 func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (bool, error) {
 	goop := observed.goop
 	over := goop.Ended() || !goop.DeletionTimestamp.IsZero()
-	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || isDamaged(observed) || isUntraceable(observed) {
+	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || observed.damage != nil || isUntraceable(observed) {
 		return false, nil
 	}
 	err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Suspend() })

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +20,7 @@ import (
 )
 
 // observeRecord reads the ConfigMaps of the record, which are called shards, from the cache. Shards that the cache lacks
-// are read from the API server.
+// are read from the API server, and so are all of them if those of the cache cannot be read.
 //
 // A user with the permission to create ConfigMaps can create one with the name, labels, owner and field manager of a
 // shard. Users of Goops cannot write the status of a Goop. So a shard is created without node names, the uid in the API
@@ -45,13 +46,13 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 			}
 		}
 		if !isShard(shard, uid) {
-			observed.lost = shardName(goop.Name, number)
+			message := fmt.Sprintf("ConfigMap %s of the record was deleted: it is not known which workers have finished", shardName(goop.Name, number))
+			observed.damage = &failure{v1alpha1.ReasonRecordLost, message}
 			continue
 		}
 		observed.shards[number] = shard
 	}
-	findForged(observed)
-	if readRecord(observed); !lacksEntries(observed) {
+	if readRecord(observed) == nil {
 		return nil
 	}
 	// The cache of ConfigMaps may be behind that of Goops.
@@ -64,43 +65,31 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 			observed.shards[number] = live
 		}
 	}
-	if readRecord(observed); lacksEntries(observed) {
-		observed.unreadable = "it lacks results that the status counts"
+	if err := readRecord(observed); err != nil {
+		message := fmt.Sprintf("the record in ConfigMaps %s and so on cannot be read, and no work begins until it can: %v", shardName(goop.Name, 0), err)
+		observed.damage = &failure{v1alpha1.ReasonRecordUnreadable, message}
 	}
 	return nil
 }
 
-// readRecord reads the shards, or what can be read of them.
-func readRecord(observed *observation) {
-	var err error
+// readRecord reads what is valid in the shards. The error says why that is not all of what these shards recorded. A record that
+// has less than the status, which is computed from it, lacks entries: a user has removed them.
+func readRecord(observed *observation) (err error) {
 	observed.record, err = copyRecord(observed)
-	// It is known which shards do not exist.
-	if err != nil && len(observed.shards) == len(observed.uids) {
-		observed.unreadable = err.Error()
+	status := &observed.goop.Status
+	switch {
+	// It is known which shards no longer exist.
+	case len(observed.shards) < len(observed.uids):
+		return nil
+	case err == nil && len(observed.shards) > 0 && observed.record.Succeeded+observed.record.Failed < status.Succeeded+status.Failed:
+		return errors.New("it lacks results that the status counts")
 	}
+	return err
 }
 
 // copyRecord reads the record from the observed shards. Entries can be added to it without a change of the observation.
 func copyRecord(observed *observation) (*record.Record, error) {
 	return record.Read(texts(observed), len(observed.uids))
-}
-
-// lacksEntries reports whether a record that can be read has less than the status, which is computed from it: a user has
-// removed entries.
-func lacksEntries(observed *observation) bool {
-	status := &observed.goop.Status
-	if len(observed.shards) == 0 || isDamaged(observed) || len(observed.shards) < len(observed.uids) {
-		return false
-	}
-	return observed.record.Succeeded+observed.record.Failed < status.Succeeded+status.Failed
-}
-
-// findForged looks for a shard that lists nodes although its uid is not in the status: it is forged.
-func findForged(observed *observation) {
-	next := observed.found[len(observed.uids)]
-	if next != nil && metav1.IsControlledBy(next, observed.goop) && record.NamesNodes(next.Data[record.Key]) {
-		observed.forged = len(observed.uids)
-	}
 }
 
 // withoutOwner returns the shards of earlier Goops of this name.

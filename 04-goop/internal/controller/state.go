@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,14 +36,12 @@ type observation struct {
 	// lost. It is longer than the list in the status while a new shard is not in the status yet.
 	shards map[int]*corev1.ConfigMap
 	uids   []string
-	// found are all ConfigMaps with the name and label of a shard. forged is the number of the one that is not trusted; -1
-	// if there is none.
-	found  map[int]*corev1.ConfigMap
-	forged int
-	// record is the content of the shards. lost is the name of a shard that no longer exists, and unreadable is the reason
-	// why an existing one cannot be read; otherwise both are empty.
-	record           *record.Record
-	lost, unreadable string
+	// found are all ConfigMaps with the name and label of a shard.
+	found map[int]*corev1.ConfigMap
+	// record is what is valid in the shards. damage is nil if that is the whole record, or if there is none yet; else its reason
+	// is RecordLost if a shard no longer exists, and RecordUnreadable if an existing one cannot be read.
+	record *record.Record
+	damage *failure
 
 	// unbegun: no DaemonSet of the work was ever created. unsure: work may have begun on nodes that are missing from the
 	// record.
@@ -78,7 +77,7 @@ type observation struct {
 func newObservation(goop *v1alpha1.Goop, now time.Time) *observation {
 	empty, _ := record.Read(nil, 0)
 	return &observation{
-		now: now, goop: goop, forged: -1, record: empty,
+		now: now, goop: goop, record: empty,
 		rounds: map[int]*appsv1.DaemonSet{}, placed: map[int]plan.Round{},
 		shards: map[int]*corev1.ConfigMap{},
 	}
@@ -97,7 +96,7 @@ func (o *observation) requeueAfter(after time.Duration) {
 
 // ignoresResults reports whether results of workers are not recorded.
 func ignoresResults(observed *observation) bool {
-	return observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || isDamaged(observed)
+	return observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || observed.damage != nil
 }
 
 // isRecordOfUse reports whether the record of a Goop is still needed. After the end of the work only a cleanup needs it.
@@ -126,7 +125,7 @@ func unrecordedNodes(observed *observation) []string {
 	if observed.stopping || observed.losing {
 		nodes = slices.AppendSeq(nodes, maps.Keys(observed.work.mayBegin))
 	}
-	damaged := isDamaged(observed)
+	damaged := observed.damage != nil
 	gone, deleting := lostRounds(observed)
 	switch {
 	// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended. Unless the record cannot be
@@ -193,8 +192,16 @@ func isUntraceable(observed *observation) bool {
 // startLabel is the start of the work as the value of a label.
 func startLabel(r *record.Record) string { return r.Started.Format("20060102T150405Z") }
 
-// isDamaged reports whether parts of the record are lost or cannot be read.
-func isDamaged(observed *observation) bool { return observed.lost != "" || observed.unreadable != "" }
+// isLost reports whether a part of the record no longer exists.
+func isLost(observed *observation) bool {
+	return observed.damage != nil && observed.damage.reason == v1alpha1.ReasonRecordLost
+}
+
+// isForged reports whether there is a shard that lists nodes although its uid is not in the status.
+func isForged(observed *observation) bool {
+	next := observed.found[len(observed.uids)]
+	return next != nil && metav1.IsControlledBy(next, observed.goop) && record.NamesNodes(next.Data[record.Key])
+}
 
 // isObserved reports whether the DaemonSet controller has acted on the current spec of a DaemonSet. Until then it may still
 // create pods for an earlier one, so that the absence of pods proves nothing. It neither creates pods for a DaemonSet that

@@ -37,7 +37,7 @@ func desiredStatus(observed *observation) v1alpha1.GoopStatus {
 		if isRecordOfUse(goop) {
 			status.RecordUIDs = observed.uids
 		}
-		if !goop.Ended() && !isDamaged(observed) {
+		if !goop.Ended() && observed.damage == nil {
 			count(&status, observed)
 		}
 	}
@@ -214,8 +214,7 @@ func noPodsMessage(what, daemonSet string) string {
 // lacksPods reports whether work has to be done and there is no pod for it. That is the case for a moment after each
 // start.
 func lacksPods(observed *observation) bool {
-	return !observed.stopping && observed.failure == nil && observed.unplanned == nil && observed.unreadable == "" &&
-		observed.lost == "" &&
+	return !observed.stopping && observed.failure == nil && observed.unplanned == nil && observed.damage == nil &&
 		observed.work.unfinished == 0 && len(observed.work.ended) == 0 && !allRecorded(observed)
 }
 
