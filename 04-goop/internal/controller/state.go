@@ -43,9 +43,8 @@ type observation struct {
 	record *record.Record
 	damage *failure
 
-	// unbegun: no DaemonSet of the work was ever created. unsure: work may have begun on nodes that are missing from the
-	// record.
-	unbegun, unsure bool
+	// unbegun: no DaemonSet of the work was ever created.
+	unbegun bool
 
 	pods []corev1.Pod
 	// work summarizes the pods of the work, and cleaning those of the cleanup.
