@@ -249,7 +249,7 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return err
 	}
 	if shard.Number == 0 && len(observed.rounds)+len(observed.pods) == 0 {
-		r.memory.setUnbegun(observed.key(), goop.UID)
+		r.memory.unbegun.Store(observed.key(), goop.UID)
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 	if observed.found, err = r.shardsOf(ctx, observed.key()); err != nil {
 		return err
 	}
-	observed.unbegun = r.memory.isUnbegun(observed.key(), goop.UID)
+	unbegun, _ := r.memory.unbegun.Load(observed.key())
+	observed.unbegun = unbegun == goop.UID
 	observed.uids = slices.Clone(goop.Status.RecordUIDs)
 	for number, uid := range observed.uids {
 		shard := observed.found[number]
