@@ -157,10 +157,7 @@ func planInput(observed *observation) plan.Input {
 		}
 	}
 	if in.Unrecorded = len(observed.work.ended); in.Unrecorded > 0 {
-		in.Finished = make(map[plan.Place]bool, len(observed.record.Finished)+len(observed.work.ended))
-		for place := range observed.record.Finished {
-			in.Finished[place] = true
-		}
+		in.Finished = maps.Clone(observed.record.Finished)
 		for place := range observed.work.ended {
 			in.Finished[place] = true
 		}
