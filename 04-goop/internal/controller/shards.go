@@ -93,15 +93,9 @@ func copyRecord(observed *observation) (*record.Record, error) {
 	return record.Read(texts(observed), len(observed.uids))
 }
 
-// withoutOwner returns the shards of earlier Goops of this name.
-func withoutOwner(found map[int]*corev1.ConfigMap, goop *v1alpha1.Goop) map[int]*corev1.ConfigMap {
-	others := map[int]*corev1.ConfigMap{}
-	for number, shard := range found {
-		if !metav1.IsControlledBy(shard, goop) && !slices.Contains(goop.Status.RecordUIDs, string(shard.UID)) {
-			others[number] = shard
-		}
-	}
-	return others
+// isShardOf reports whether a Goop owns a shard, or trusts it.
+func isShardOf(goop *v1alpha1.Goop, shard *corev1.ConfigMap) bool {
+	return metav1.IsControlledBy(shard, goop) || slices.Contains(goop.Status.RecordUIDs, string(shard.UID))
 }
 
 func isShard(shard *corev1.ConfigMap, uid string) bool {
@@ -149,7 +143,7 @@ func (r *GoopReconciler) releaseRecord(ctx context.Context, observed *observatio
 	maps.Copy(all, observed.shards)
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(all))) {
 		shard := all[number]
-		if !metav1.IsControlledBy(shard, observed.goop) && observed.shards[number] != shard {
+		if !isShardOf(observed.goop, shard) {
 			continue
 		}
 		if err := r.releaseShard(ctx, shard); err != nil {
@@ -159,36 +153,20 @@ func (r *GoopReconciler) releaseRecord(ctx context.Context, observed *observatio
 	return nil
 }
 
-// releaseEarlier removes the finalizer from the records of earlier Goops of this name: see releaseShardsOf.
-func (r *GoopReconciler) releaseEarlier(ctx context.Context, observed *observation) error {
-	return r.releaseShardsOf(ctx, observed.key(), withoutOwner(observed.found, observed.goop))
-}
-
-// releaseAbandoned removes the finalizer from the record of a Goop that no longer exists: see releaseShardsOf.
-func (r *GoopReconciler) releaseAbandoned(ctx context.Context, goop types.NamespacedName) error {
-	found, err := r.shardsOf(ctx, goop)
-	if err != nil {
-		return err
-	}
-	return r.releaseShardsOf(ctx, goop, found)
-}
-
-// releaseShardsOf removes the finalizer from shards that are being deleted and whose Goop no longer exists, because a
-// user has removed the Goop's finalizer. No other controller would remove it. A new Goop may have the same name.
-func (r *GoopReconciler) releaseShardsOf(ctx context.Context, key types.NamespacedName, found map[int]*corev1.ConfigMap) error {
-	abandoned := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(number int) bool {
-		return found[number].DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(found[number], v1alpha1.CleanupFinalizer)
-	})
-	if len(abandoned) == 0 {
-		return nil
-	}
-	var live v1alpha1.Goop
-	if err := r.apiReader.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Goop %s: %w", key.Name, err)
-	}
-	for _, number := range slices.Backward(abandoned) {
+// releaseAbandoned removes the finalizer from shards that are being deleted and whose Goop no longer exists, because a user has
+// removed the Goop's finalizer. No other controller would remove it. goop is the Goop of that name in the cache, if there is one.
+func (r *GoopReconciler) releaseAbandoned(ctx context.Context, goop *v1alpha1.Goop, found map[int]*corev1.ConfigMap) error {
+	for _, number := range slices.Backward(slices.Sorted(maps.Keys(found))) {
 		shard := found[number]
-		if live.UID != "" && (metav1.IsControlledBy(shard, &live) || slices.Contains(live.Status.RecordUIDs, string(shard.UID))) {
+		if shard.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(shard, v1alpha1.CleanupFinalizer) || isShardOf(goop, shard) {
+			continue
+		}
+		// The cache may lack a Goop that exists.
+		var live v1alpha1.Goop
+		if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(goop), &live); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Goop %s: %w", goop.Name, err)
+		}
+		if isShardOf(&live, shard) {
 			continue
 		}
 		if err := r.releaseShard(ctx, shard); err != nil {
