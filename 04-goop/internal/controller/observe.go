@@ -21,7 +21,7 @@ import (
 func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*observation, error) {
 	observed := newObservation(goop, r.clock.Now())
 	observed.hostRejected = asksForHost(goop) && !r.allowHostAccess
-	observed.stopping = goop.Spec.Suspend || goop.Ended() || observed.hostRejected || !goop.DeletionTimestamp.IsZero()
+	observed.stopping = goop.Spec.Suspend || observed.hostRejected || isOver(goop)
 	if err := r.observeDaemonSets(ctx, observed); err != nil {
 		return observed, err
 	}

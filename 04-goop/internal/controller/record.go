@@ -56,7 +56,7 @@ func (r *GoopReconciler) finish(ctx context.Context, observed *observation, fail
 	switch {
 	case end == nil:
 		return false, nil
-	case len(observed.work.ended) > 0 && !ignoresResults(observed):
+	case len(unrecordedResults(observed)) > 0:
 		if err := r.writeRecord(ctx, observed); err == nil || isRepeatedFirst(err, failing) || end.reason != v1alpha1.ReasonDeadlineExceeded {
 			return err == nil, err
 		}
@@ -135,8 +135,7 @@ func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation)
 // continues without it.
 func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (bool, error) {
 	goop := observed.goop
-	over := goop.Ended() || !goop.DeletionTimestamp.IsZero()
-	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || observed.damage != nil || isUntraceable(observed) {
+	if !isOver(goop) || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || observed.damage != nil || isUntraceable(observed) {
 		return false, nil
 	}
 	err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Suspend() })
@@ -146,22 +145,18 @@ func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (
 	return err == nil, err
 }
 
-// anyUnrecorded reports whether there is anything to record. Results of workers that finish after the end of the work do
-// not count.
+// anyUnrecorded reports whether there is anything to record.
 func anyUnrecorded(observed *observation) bool {
-	if len(observed.work.ended) > 0 && !ignoresResults(observed) {
-		return true
-	}
-	return len(unrecordedNodes(observed)) > 0 || (len(observed.goop.Spec.CleanupCmd) > 0 && len(observed.cleaning.ended) > 0)
+	return len(unrecordedResults(observed))+len(unrecordedNodes(observed)) > 0 ||
+		(len(observed.goop.Spec.CleanupCmd) > 0 && len(observed.cleaning.ended) > 0)
 }
 
 // addWork adds all unrecorded results to the record, in the order of node and round.
 func addWork(r *record.Record, observed *observation) {
-	if !ignoresResults(observed) {
-		for _, place := range sortedPlaces(observed.work.ended) {
-			ended := observed.work.ended[place]
-			r.Finish(record.Finish{Place: place, ExitCode: ended.ExitCode, Tries: ended.Tries, Output: ended.Output})
-		}
+	results := unrecordedResults(observed)
+	for _, place := range sortedPlaces(results) {
+		ended := results[place]
+		r.Finish(record.Finish{Place: place, ExitCode: ended.ExitCode, Tries: ended.Tries, Output: ended.Output})
 	}
 	if len(observed.goop.Spec.CleanupCmd) == 0 {
 		return

@@ -16,6 +16,7 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
 	"example.com/workbook/04-goop/internal/record"
+	"example.com/workbook/04-goop/internal/worker"
 )
 
 // observation is the observed state of one reconciliation. The status is computed from it alone.
@@ -93,15 +94,17 @@ func (o *observation) requeueAfter(after time.Duration) {
 	}
 }
 
-// ignoresResults reports whether results of workers are not recorded.
-func ignoresResults(observed *observation) bool {
-	return observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || observed.damage != nil
+// unrecordedResults returns the results of workers that are to be recorded. Those of workers that finish after the end of the
+// work do not count, and nothing is added to what a damaged record has of them.
+func unrecordedResults(observed *observation) map[plan.Place]worker.Record {
+	if isOver(observed.goop) || observed.damage != nil {
+		return nil
+	}
+	return observed.work.ended
 }
 
-// isRecordOfUse reports whether the record of a Goop is still needed. After the end of the work only a cleanup needs it.
-func isRecordOfUse(goop *v1alpha1.Goop) bool {
-	return !goop.Ended() || !goop.DeletionTimestamp.IsZero() || len(goop.Spec.CleanupCmd) > 0
-}
+// isOver reports whether no more work will begin: the Goop has ended, or is being deleted.
+func isOver(goop *v1alpha1.Goop) bool { return goop.Ended() || !goop.DeletionTimestamp.IsZero() }
 
 func hasFinalizer(goop *v1alpha1.Goop) bool {
 	return controllerutil.ContainsFinalizer(goop, v1alpha1.CleanupFinalizer)
@@ -170,8 +173,8 @@ func lostRounds(observed *observation) (gone, deleting bool) {
 		gone = gone || daemonSet.Labels[v1alpha1.LabelUnrecorded] == startLabel(observed.record)
 		deleting = deleting || isBeingDeleted(daemonSet)
 	}
-	ends := (observed.goop.Spec.Suspend || observed.hostRejected) && !observed.goop.Ended()
-	if (observed.goop.DeletionTimestamp.IsZero() && !ends) || observed.record.Started.IsZero() || observed.unbegun {
+	ended := observed.goop.Ended() && observed.goop.DeletionTimestamp.IsZero()
+	if !observed.stopping || ended || observed.record.Started.IsZero() || observed.unbegun {
 		return gone, false
 	}
 	for _, round := range observed.plan {

@@ -34,7 +34,8 @@ func desiredStatus(observed *observation) v1alpha1.GoopStatus {
 	status.ObservedGeneration = goop.Generation
 	if observed.complete {
 		status.Running = int32(observed.work.running)
-		if isRecordOfUse(goop) {
+		// After the end of the work only a cleanup needs the record.
+		if !goop.Ended() || !goop.DeletionTimestamp.IsZero() || len(goop.Spec.CleanupCmd) > 0 {
 			status.RecordUIDs = observed.uids
 		}
 		if !goop.Ended() && observed.damage == nil {
@@ -222,7 +223,7 @@ func lacksPods(observed *observation) bool {
 func suspendedCondition(observed *observation) *metav1.Condition {
 	suspended := &metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse}
 	switch {
-	case observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || !observed.complete:
+	case isOver(observed.goop) || !observed.complete:
 		return nil
 	case observed.goop.Spec.Suspend && observed.work.unfinished > 0:
 		suspended.Reason, suspended.Message = v1alpha1.ReasonSuspending, "waiting for unfinished workers to terminate"
