@@ -57,7 +57,7 @@ func (r *GoopReconciler) finish(ctx context.Context, observed *observation, fail
 	case end == nil:
 		return false, nil
 	case len(unrecordedResults(observed)) > 0:
-		if err := r.writeRecord(ctx, observed); err == nil || isRepeatedFirst(err, failing) || end.reason != v1alpha1.ReasonDeadlineExceeded {
+		if err := r.updateRecord(ctx, observed); err == nil || isRepeatedFirst(err, failing) || end.reason != v1alpha1.ReasonDeadlineExceeded {
 			return err == nil, err
 		}
 	}
@@ -79,10 +79,7 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 	case observed.damage != nil:
 		return false, &rejectedError{reason: observed.damage.reason, message: observed.damage.message}
 	case observed.stopping && started:
-		err := r.updateRecord(ctx, observed, func(r *record.Record) {
-			addWork(r, observed)
-			r.Suspend()
-		})
+		err := r.updateRecord(ctx, observed, (*record.Record).Suspend)
 		return err == nil, err
 	case !observed.stopping && !isStarted(observed):
 		if err := r.confirm(ctx, observed.goop); err != nil {
@@ -93,10 +90,7 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 		if suspended := conditionOf(observed.goop.Status.Conditions, v1alpha1.ConditionSuspended).LastTransitionTime; suspended.After(start) {
 			start = suspended.Time
 		}
-		err := r.updateRecord(ctx, observed, func(r *record.Record) {
-			addWork(r, observed)
-			r.Start(start)
-		})
+		err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Start(start) })
 		return err == nil, err
 	}
 	return false, nil
@@ -117,16 +111,11 @@ func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) 
 		observed.requeueAfter(wait)
 		return false, nil
 	}
-	if err := r.writeRecord(ctx, observed); err != nil {
+	if err := r.updateRecord(ctx, observed); err != nil {
 		return false, err
 	}
 	r.throttle.wrote(observed.key(), writesRecord, observed.now)
 	return true, nil
-}
-
-// writeRecord records everything that is known about the work.
-func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation) error {
-	return r.updateRecord(ctx, observed, func(r *record.Record) { addWork(r, observed) })
 }
 
 // recordEnd records for a Goop with a cleanupCmd that the work has ended: all nodes where work has begun are recorded,
@@ -138,7 +127,7 @@ func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (
 	if !isOver(goop) || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || observed.damage != nil || isUntraceable(observed) {
 		return false, nil
 	}
-	err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Suspend() })
+	err := r.updateRecord(ctx, observed, (*record.Record).Suspend)
 	if isRejected(err) {
 		return false, nil
 	}
@@ -176,12 +165,16 @@ func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
 	})
 }
 
-// updateRecord writes the first shard that has changed. The next reconciliation writes the others, because it observes
-// the same unrecorded results. The observation does not change: only what is written counts as recorded. The record has
-// retries of its own, because an observed result may be lost by the time another failed write is retried.
-func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, add func(*record.Record)) error {
+// updateRecord records everything that is known about the work, and then makes the other changes. It writes the first shard
+// that has changed. The next reconciliation writes the others, because it observes the same unrecorded results. The
+// observation does not change: only what is written counts as recorded. The record has retries of its own, because an observed
+// result may be lost by the time another failed write is retried.
+func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, others ...func(*record.Record)) error {
 	updated, _ := copyRecord(observed)
-	add(updated)
+	addWork(updated, observed)
+	for _, change := range others {
+		change(updated)
+	}
 	changed := updated.Changed()
 	if len(changed) == 0 {
 		return fmt.Errorf("recording the work of Goop %s: there is nothing to record", observed.goop.Name)
