@@ -88,9 +88,16 @@ func readRecord(observed *observation) (err error) {
 	return err
 }
 
-// copyRecord reads the record from the observed shards. Entries can be added to it without a change of the observation.
+// copyRecord reads the record from the observed shards. Entries can be added to it without a change of the observation. A shard
+// without a text is left out: a user has removed it, and nothing may be added.
 func copyRecord(observed *observation) (*record.Record, error) {
-	return record.Read(texts(observed), len(observed.uids))
+	texts := make(map[int]string, len(observed.shards))
+	for number, shard := range observed.shards {
+		if text := shard.Data[record.Key]; text != "" {
+			texts[number] = text
+		}
+	}
+	return record.Read(texts, len(observed.uids))
 }
 
 // isShardOf reports whether a Goop owns a shard, or trusts it.
@@ -117,17 +124,6 @@ func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName
 		}
 	}
 	return found, nil
-}
-
-// texts returns the texts of the shards. A shard without a text is left out: a user has removed it, and nothing may be added.
-func texts(observed *observation) map[int]string {
-	texts := make(map[int]string, len(observed.shards))
-	for number, shard := range observed.shards {
-		if text := shard.Data[record.Key]; text != "" {
-			texts[number] = text
-		}
-	}
-	return texts
 }
 
 // shardNumber returns the number of the shard with that name; false if it is not the name of a shard.
