@@ -16,8 +16,8 @@ import (
 )
 
 // observe reads everything that a reconciliation depends on, and computes the plan. It writes nothing. It bypasses the
-// cache only for a record that lacks shards there or cannot be read. If it returns an error, the observation holds what was read
-// before the error.
+// cache only for a record that lacks shards there or cannot be read. If it returns an error, the observation holds what was
+// read before the error.
 func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*observation, error) {
 	observed := newObservation(goop, r.clock.Now())
 	observed.hostRejected = asksForHost(goop) && !r.allowHostAccess
