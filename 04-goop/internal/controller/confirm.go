@@ -19,8 +19,7 @@ import (
 // finished work run again.
 func (r *GoopReconciler) confirm(ctx context.Context, goop *v1alpha1.Goop) error {
 	var live v1alpha1.Goop
-	key := types.NamespacedName{Namespace: goop.Namespace, Name: goop.Name}
-	if err := r.apiReader.Get(ctx, key, &live); err != nil {
+	if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(goop), &live); err != nil {
 		if apierrors.IsNotFound(err) {
 			return errStale
 		}

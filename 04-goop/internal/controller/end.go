@@ -22,10 +22,10 @@ func endOf(observed *observation) (*ending, time.Duration) {
 	if observed.goop.Ended() {
 		return nil, 0
 	}
-	if observed.lost != "" {
-		return &ending{v1alpha1.ConditionFailed, v1alpha1.ReasonRecordLost, "ConfigMap " + observed.lost + " of the record was deleted: it is not known which workers have finished"}, 0
+	if isLost(observed) {
+		return &ending{v1alpha1.ConditionFailed, observed.damage.reason, observed.damage.message}, 0
 	}
-	failed, readable, started := observed.record.Failed, observed.unreadable == "", startOf(observed)
+	failed, readable, started := observed.record.Failed, observed.damage == nil, startOf(observed)
 	switch finished := readable && allRecorded(observed); {
 	case readable && failed > 0 && observed.goop.Spec.FailurePolicy == v1alpha1.FailurePolicyFailFast:
 		return &ending{v1alpha1.ConditionFailed, v1alpha1.ReasonWorkersFailed, workersFailed(observed) + ", and failurePolicy is FailFast"}, 0
@@ -48,7 +48,7 @@ func endOf(observed *observation) (*ending, time.Duration) {
 func isStarted(observed *observation) bool {
 	suspended := conditionOf(observed.goop.Status.Conditions, v1alpha1.ConditionSuspended)
 	started := observed.record.Started
-	return observed.unreadable == "" && !started.IsZero() &&
+	return observed.damage == nil && !started.IsZero() &&
 		(suspended.Status != metav1.ConditionTrue || !started.Before(suspended.LastTransitionTime.Time))
 }
 
@@ -57,7 +57,7 @@ func isStarted(observed *observation) bool {
 func startOf(observed *observation) time.Time {
 	started, suspended := observed.goop.Status.StartTime, conditionOf(observed.goop.Status.Conditions, v1alpha1.ConditionSuspended)
 	switch {
-	case observed.unreadable == "":
+	case observed.damage == nil:
 		return observed.record.Started
 	case started == nil || suspended.Status == metav1.ConditionTrue:
 		return time.Time{}

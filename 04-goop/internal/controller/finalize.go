@@ -110,9 +110,7 @@ func (r *GoopReconciler) cleanUp(ctx context.Context, observed *observation) (bo
 
 // addUnrecorded adds to the observed record the nodes that could not be recorded.
 func addUnrecorded(observed *observation) {
-	nodes := unrecordedNodes(observed)
-	observed.unsure = observed.unsure || len(nodes) > 0 || isUntraceable(observed)
-	for _, node := range nodes {
+	for _, node := range unrecordedNodes(observed) {
 		observed.record.Begin(node)
 	}
 }

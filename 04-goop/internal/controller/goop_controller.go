@@ -133,7 +133,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	defer cancel()
 	if err == nil {
 		err = r.retries.try(actCtx, req, &goop, func(ctx context.Context) (err error) {
-			earlierErr := errors.Join(r.releaseEarlier(ctx, observed), r.endOrphansOfOthers(ctx, observed.key(), observed.pods))
+			earlierErr := errors.Join(r.releaseAbandoned(ctx, &goop, observed.found), r.endOrphansOfOthers(ctx, observed.key(), observed.pods))
 			if goop.DeletionTimestamp.IsZero() {
 				changed, err = r.ensureDependents(ctx, observed)
 			} else {
@@ -188,7 +188,12 @@ func (r *GoopReconciler) endAbandoned(ctx context.Context, goop types.Namespaced
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.releaseAbandoned(ctx, goop), r.endOrphansOfOthers(ctx, goop, pods))
+	found, err := r.shardsOf(ctx, goop)
+	if err != nil {
+		return err
+	}
+	none := &v1alpha1.Goop{ObjectMeta: metav1.ObjectMeta{Namespace: goop.Namespace, Name: goop.Name}}
+	return errors.Join(r.releaseAbandoned(ctx, none, found), r.endOrphansOfOthers(ctx, goop, pods))
 }
 
 // deleteAll deletes the DaemonSets of the work and of the cleanup.

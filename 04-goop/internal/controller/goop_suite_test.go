@@ -199,7 +199,7 @@ func (f *goopTestEnv) record() *record.Record {
 		number, _ := shardNumber("job", shard.Name)
 		texts[number] = shard.Data[record.Key]
 	}
-	r, err := record.Read(texts)
+	r, err := record.Read(texts, len(texts))
 	f.Expect(err).NotTo(HaveOccurred())
 	return r
 }
@@ -246,7 +246,7 @@ func (f *goopTestEnv) expectSteadyState() {
 }
 
 func newRecord() *record.Record {
-	empty, err := record.Read(nil)
+	empty, err := record.Read(nil, 0)
 	if err != nil {
 		panic(err)
 	}

@@ -16,12 +16,12 @@ import (
 )
 
 // observe reads everything that a reconciliation depends on, and computes the plan. It writes nothing. It bypasses the
-// cache only for shards of the record that the cache lacks. If it returns an error, the observation holds what was read
-// before the error.
+// cache only for a record that lacks shards there or cannot be read. If it returns an error, the observation holds what was
+// read before the error.
 func (r *GoopReconciler) observe(ctx context.Context, goop *v1alpha1.Goop) (*observation, error) {
 	observed := newObservation(goop, r.clock.Now())
 	observed.hostRejected = asksForHost(goop) && !r.allowHostAccess
-	observed.stopping = goop.Spec.Suspend || goop.Ended() || observed.hostRejected || !goop.DeletionTimestamp.IsZero()
+	observed.stopping = goop.Spec.Suspend || observed.hostRejected || isOver(goop)
 	if err := r.observeDaemonSets(ctx, observed); err != nil {
 		return observed, err
 	}
@@ -157,10 +157,7 @@ func planInput(observed *observation) plan.Input {
 		}
 	}
 	if in.Unrecorded = len(observed.work.ended); in.Unrecorded > 0 {
-		in.Finished = make(map[plan.Place]bool, len(observed.record.Finished)+len(observed.work.ended))
-		for place := range observed.record.Finished {
-			in.Finished[place] = true
-		}
+		in.Finished = maps.Clone(observed.record.Finished)
 		for place := range observed.work.ended {
 			in.Finished[place] = true
 		}

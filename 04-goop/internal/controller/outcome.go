@@ -107,10 +107,11 @@ func concludedStatus(observed *observation) v1alpha1.GoopStatus {
 // cleanupOutcome returns the reason and the message for the end of the cleanup.
 func cleanupOutcome(observed *observation) (reason, message string) {
 	left, begun := uncleaned(observed), len(observed.record.Begun)
-	// The uid of a shard that was lost before the end of the work is empty.
-	unsure := observed.unsure || isDamaged(observed) || slices.Contains(observed.uids, "")
+	// Work may have begun on nodes that are missing from the record: it is damaged, also if a shard was lost before the end of the
+	// work, so that its uid is empty; it lacks what addUnrecorded has added; or nothing says where.
+	unsure := observed.damage != nil || slices.Contains(observed.uids, "") || len(observed.record.Changed()) > 0 || isUntraceable(observed)
 	switch {
-	case begun == 0 && (unsure || observed.forged >= 0):
+	case begun == 0 && (unsure || isForged(observed)):
 		return v1alpha1.ReasonCleanupIncomplete, "cleanupCmd has not run: the record does not say where workers had started"
 	case begun == 0:
 		return v1alpha1.ReasonCleanedUp, "no worker had started: there was nothing to clean up"

@@ -117,7 +117,7 @@ func (r *GoopReconciler) createDaemonSet(ctx context.Context, observed *observat
 	}
 	// After any other error the API server may have created it nevertheless.
 	if !isRejected(err) && !errors.Is(err, errNamespaceTerminating) {
-		r.memory.setUnbegun(observed.key(), "")
+		r.memory.unbegun.Delete(observed.key())
 	}
 	return err == nil, err
 }

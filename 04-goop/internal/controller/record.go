@@ -28,7 +28,7 @@ func (r *GoopReconciler) recordAll(ctx context.Context, observed *observation) (
 	if changed || isRepeatedFirst(unrecorded, failing) {
 		return true, unrecorded
 	}
-	if unrecorded != nil && !observed.stopping && observed.unreadable == "" {
+	if unrecorded != nil && !observed.stopping && observed.damage == nil {
 		return false, unrecorded
 	}
 	// 2. The results of workers are recorded. Then the Goop becomes Complete or Failed, before anything is deleted.
@@ -56,8 +56,8 @@ func (r *GoopReconciler) finish(ctx context.Context, observed *observation, fail
 	switch {
 	case end == nil:
 		return false, nil
-	case len(observed.work.ended) > 0 && !ignoresResults(observed):
-		if err := r.writeRecord(ctx, observed); err == nil || isRepeatedFirst(err, failing) || end.reason != v1alpha1.ReasonDeadlineExceeded {
+	case len(unrecordedResults(observed)) > 0:
+		if err := r.updateRecord(ctx, observed); err == nil || isRepeatedFirst(err, failing) || end.reason != v1alpha1.ReasonDeadlineExceeded {
 			return err == nil, err
 		}
 	}
@@ -74,21 +74,12 @@ func (r *GoopReconciler) finish(ctx context.Context, observed *observation, fail
 // recordStart records when the work is started or resumed. On a suspension it records the suspension and the workers that
 // have finished, because the other workers are about to be deleted.
 func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation) (bool, error) {
-	if observed.goop.Ended() || observed.lost != "" {
-		return false, nil
-	}
-	if observed.unreadable != "" {
-		return false, &rejectedError{
-			reason:  v1alpha1.ReasonRecordUnreadable,
-			message: fmt.Sprintf("the record in ConfigMaps %s and so on cannot be read, and no work begins until it can: %s", shardName(observed.goop.Name, 0), observed.unreadable),
-		}
-	}
 	switch started := !observed.record.Started.IsZero(); {
+	case observed.goop.Ended():
+	case observed.damage != nil:
+		return false, &rejectedError{reason: observed.damage.reason, message: observed.damage.message}
 	case observed.stopping && started:
-		err := r.updateRecord(ctx, observed, func(r *record.Record) {
-			addWork(r, observed)
-			r.Suspend()
-		})
+		err := r.updateRecord(ctx, observed, (*record.Record).Suspend)
 		return err == nil, err
 	case !observed.stopping && !isStarted(observed):
 		if err := r.confirm(ctx, observed.goop); err != nil {
@@ -99,10 +90,7 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 		if suspended := conditionOf(observed.goop.Status.Conditions, v1alpha1.ConditionSuspended).LastTransitionTime; suspended.After(start) {
 			start = suspended.Time
 		}
-		err := r.updateRecord(ctx, observed, func(r *record.Record) {
-			addWork(r, observed)
-			r.Start(start)
-		})
+		err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Start(start) })
 		return err == nil, err
 	}
 	return false, nil
@@ -111,7 +99,8 @@ func (r *GoopReconciler) recordStart(ctx context.Context, observed *observation)
 // recordWork records which workers have finished. For a cleanup it also records where work has begun and where the
 // cleanup has ended. The write is throttled, unless the result of a pod is about to be lost.
 func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) (bool, error) {
-	if (observed.unreadable != "" && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
+	unreadable := observed.damage != nil && !isLost(observed)
+	if (unreadable && observed.goop.DeletionTimestamp.IsZero()) || !anyUnrecorded(observed) {
 		return false, nil
 	}
 	// Where work has begun can be recorded later, too, unless its pod is being deleted.
@@ -122,16 +111,11 @@ func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) 
 		observed.requeueAfter(wait)
 		return false, nil
 	}
-	if err := r.writeRecord(ctx, observed); err != nil {
+	if err := r.updateRecord(ctx, observed); err != nil {
 		return false, err
 	}
 	r.throttle.wrote(observed.key(), writesRecord, observed.now)
 	return true, nil
-}
-
-// writeRecord records everything that is known about the work.
-func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation) error {
-	return r.updateRecord(ctx, observed, func(r *record.Record) { addWork(r, observed) })
 }
 
 // recordEnd records for a Goop with a cleanupCmd that the work has ended: all nodes where work has begun are recorded,
@@ -140,33 +124,28 @@ func (r *GoopReconciler) writeRecord(ctx context.Context, observed *observation)
 // continues without it.
 func (r *GoopReconciler) recordEnd(ctx context.Context, observed *observation) (bool, error) {
 	goop := observed.goop
-	over := goop.Ended() || !goop.DeletionTimestamp.IsZero()
-	if !over || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || isDamaged(observed) || isUntraceable(observed) {
+	if !isOver(goop) || len(goop.Spec.CleanupCmd) == 0 || observed.record.Started.IsZero() || observed.damage != nil || isUntraceable(observed) {
 		return false, nil
 	}
-	err := r.updateRecord(ctx, observed, func(r *record.Record) { r.Suspend() })
+	err := r.updateRecord(ctx, observed, (*record.Record).Suspend)
 	if isRejected(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// anyUnrecorded reports whether there is anything to record. Results of workers that finish after the end of the work do
-// not count.
+// anyUnrecorded reports whether there is anything to record.
 func anyUnrecorded(observed *observation) bool {
-	if len(observed.work.ended) > 0 && !ignoresResults(observed) {
-		return true
-	}
-	return len(unrecordedNodes(observed)) > 0 || (len(observed.goop.Spec.CleanupCmd) > 0 && len(observed.cleaning.ended) > 0)
+	return len(unrecordedResults(observed))+len(unrecordedNodes(observed)) > 0 ||
+		(len(observed.goop.Spec.CleanupCmd) > 0 && len(observed.cleaning.ended) > 0)
 }
 
 // addWork adds all unrecorded results to the record, in the order of node and round.
 func addWork(r *record.Record, observed *observation) {
-	if !ignoresResults(observed) {
-		for _, place := range sortedPlaces(observed.work.ended) {
-			ended := observed.work.ended[place]
-			r.Finish(record.Finish{Place: place, ExitCode: ended.ExitCode, Tries: ended.Tries, Output: ended.Output})
-		}
+	results := unrecordedResults(observed)
+	for _, place := range sortedPlaces(results) {
+		ended := results[place]
+		r.Finish(record.Finish{Place: place, ExitCode: ended.ExitCode, Tries: ended.Tries, Output: ended.Output})
 	}
 	if len(observed.goop.Spec.CleanupCmd) == 0 {
 		return
@@ -186,12 +165,16 @@ func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
 	})
 }
 
-// updateRecord writes the first shard that has changed. The next reconciliation writes the others, because it observes
-// the same unrecorded results. The observation does not change: only what is written counts as recorded. The record has
-// retries of its own, because an observed result may be lost by the time another failed write is retried.
-func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, add func(*record.Record)) error {
-	updated := copyRecord(observed)
-	add(updated)
+// updateRecord records everything that is known about the work, and then makes the other changes. It writes the first shard
+// that has changed. The next reconciliation writes the others, because it observes the same unrecorded results. The
+// observation does not change: only what is written counts as recorded. The record has retries of its own, because an observed
+// result may be lost by the time another failed write is retried.
+func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, others ...func(*record.Record)) error {
+	updated, _ := copyRecord(observed)
+	addWork(updated, observed)
+	for _, change := range others {
+		change(updated)
+	}
 	changed := updated.Changed()
 	if len(changed) == 0 {
 		return fmt.Errorf("recording the work of Goop %s: there is nothing to record", observed.goop.Name)
@@ -249,12 +232,12 @@ func (r *GoopReconciler) createShard(ctx context.Context, observed *observation,
 		return err
 	}
 	observed.shards[shard.Number], observed.uids = desired, append(observed.uids, string(desired.UID))
-	observed.record = copyRecord(observed)
+	observed.record, _ = copyRecord(observed)
 	if err := r.reportStatus(ctx, observed, desiredStatus(observed)); err != nil {
 		return err
 	}
 	if shard.Number == 0 && len(observed.rounds)+len(observed.pods) == 0 {
-		r.memory.setUnbegun(observed.key(), goop.UID)
+		r.memory.unbegun.Store(observed.key(), goop.UID)
 	}
 	return nil
 }

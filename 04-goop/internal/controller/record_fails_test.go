@@ -256,3 +256,18 @@ func TestRecordedWorkDoesNotRunAgainBehindTheCache(t *testing.T) {
 		})
 	}
 }
+
+// The cache still has a record that cannot be read, and a user has repaired it since. It counts as readable.
+func TestRecordIsNotUnreadableBehindTheCache(t *testing.T) {
+	t.Parallel()
+	f := newGoopTestEnv(t, "a")
+	f.create()
+	undo := f.edit("?\n")
+	unreadable := f.shards()
+	undo()
+	f.withRecord(unreadable)
+	f.attempts(2)
+	f.expectRunning(v1alpha1.ReasonWorking)
+	f.ends(0, "", "a/0")
+	f.expect(v1alpha1.ConditionComplete, "True", v1alpha1.ReasonSucceeded)
+}

@@ -18,7 +18,7 @@ import (
 // missing ones are created, the last two only if work may begin. It returns after the first change. While the record
 // cannot be read, it is not known which workers have finished: then only work that has to end is changed.
 func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation, mayBegin bool) (bool, error) {
-	if observed.unreadable != "" && !observed.stopping {
+	if observed.damage != nil && !observed.stopping {
 		return false, nil
 	}
 	rejected := r.endOrphans(ctx, observed, observed.plan)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +20,7 @@ import (
 )
 
 // observeRecord reads the ConfigMaps of the record, which are called shards, from the cache. Shards that the cache lacks
-// are read from the API server.
+// are read from the API server, and so are all of them if those of the cache cannot be read.
 //
 // A user with the permission to create ConfigMaps can create one with the name, labels, owner and field manager of a
 // shard. Users of Goops cannot write the status of a Goop. So a shard is created without node names, the uid in the API
@@ -31,7 +32,8 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 	if observed.found, err = r.shardsOf(ctx, observed.key()); err != nil {
 		return err
 	}
-	observed.unbegun = r.memory.isUnbegun(observed.key(), goop.UID)
+	unbegun, _ := r.memory.unbegun.Load(observed.key())
+	observed.unbegun = unbegun == goop.UID
 	observed.uids = slices.Clone(goop.Status.RecordUIDs)
 	for number, uid := range observed.uids {
 		shard := observed.found[number]
@@ -45,13 +47,13 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 			}
 		}
 		if !isShard(shard, uid) {
-			observed.lost = shardName(goop.Name, number)
+			message := fmt.Sprintf("ConfigMap %s of the record was deleted: it is not known which workers have finished", shardName(goop.Name, number))
+			observed.damage = &failure{v1alpha1.ReasonRecordLost, message}
 			continue
 		}
 		observed.shards[number] = shard
 	}
-	findForged(observed)
-	if readRecord(observed); !lacksEntries(observed) {
+	if readRecord(observed) == nil {
 		return nil
 	}
 	// The cache of ConfigMaps may be behind that of Goops.
@@ -64,53 +66,43 @@ func (r *GoopReconciler) observeRecord(ctx context.Context, observed *observatio
 			observed.shards[number] = live
 		}
 	}
-	if readRecord(observed); lacksEntries(observed) {
-		observed.unreadable = "it lacks results that the status counts"
+	if err := readRecord(observed); err != nil {
+		message := fmt.Sprintf("the record in ConfigMaps %s and so on cannot be read, and no work begins until it can: %v", shardName(goop.Name, 0), err)
+		observed.damage = &failure{v1alpha1.ReasonRecordUnreadable, message}
 	}
 	return nil
 }
 
-// readRecord reads the shards, or what can be read of them.
-func readRecord(observed *observation) {
-	var err error
-	observed.record, err = record.Read(texts(observed))
-	switch {
-	case len(observed.shards) < len(observed.uids):
-		observed.record = record.Salvage(texts(observed), len(observed.uids))
-	case len(texts(observed)) < len(observed.shards):
-		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), withoutText(observed)
-	case err != nil:
-		observed.record, observed.unreadable = record.Salvage(texts(observed), len(observed.uids)), err.Error()
-	}
-}
-
-// lacksEntries reports whether a record that can be read has less than the status, which is computed from it: a user has
-// removed entries.
-func lacksEntries(observed *observation) bool {
+// readRecord reads what is valid in the shards. The error says why that is not all of what these shards recorded. A record that
+// has less than the status, which is computed from it, lacks entries: a user has removed them.
+func readRecord(observed *observation) (err error) {
+	observed.record, err = copyRecord(observed)
 	status := &observed.goop.Status
-	if len(observed.shards) == 0 || isDamaged(observed) || len(observed.shards) < len(observed.uids) {
-		return false
+	switch {
+	// It is known which shards no longer exist.
+	case len(observed.shards) < len(observed.uids):
+		return nil
+	case err == nil && len(observed.shards) > 0 && observed.record.Succeeded+observed.record.Failed < status.Succeeded+status.Failed:
+		return errors.New("it lacks results that the status counts")
 	}
-	return observed.record.Succeeded+observed.record.Failed < status.Succeeded+status.Failed
+	return err
 }
 
-// findForged looks for a shard that lists nodes although its uid is not in the status: it is forged.
-func findForged(observed *observation) {
-	next := observed.found[len(observed.uids)]
-	if next != nil && metav1.IsControlledBy(next, observed.goop) && record.NamesNodes(next.Data[record.Key]) {
-		observed.forged = len(observed.uids)
-	}
-}
-
-// withoutOwner returns the shards of earlier Goops of this name.
-func withoutOwner(found map[int]*corev1.ConfigMap, goop *v1alpha1.Goop) map[int]*corev1.ConfigMap {
-	others := map[int]*corev1.ConfigMap{}
-	for number, shard := range found {
-		if !metav1.IsControlledBy(shard, goop) && !slices.Contains(goop.Status.RecordUIDs, string(shard.UID)) {
-			others[number] = shard
+// copyRecord reads the record from the observed shards. Entries can be added to it without a change of the observation. A shard
+// without a text is left out: a user has removed it, and nothing may be added.
+func copyRecord(observed *observation) (*record.Record, error) {
+	texts := make(map[int]string, len(observed.shards))
+	for number, shard := range observed.shards {
+		if text := shard.Data[record.Key]; text != "" {
+			texts[number] = text
 		}
 	}
-	return others
+	return record.Read(texts, len(observed.uids))
+}
+
+// isShardOf reports whether a Goop owns a shard, or trusts it.
+func isShardOf(goop *v1alpha1.Goop, shard *corev1.ConfigMap) bool {
+	return metav1.IsControlledBy(shard, goop) || slices.Contains(goop.Status.RecordUIDs, string(shard.UID))
 }
 
 func isShard(shard *corev1.ConfigMap, uid string) bool {
@@ -134,38 +126,6 @@ func (r *GoopReconciler) shardsOf(ctx context.Context, goop types.NamespacedName
 	return found, nil
 }
 
-// texts returns the texts of the shards. A shard without a text is left out: a user has removed it, and nothing may be added.
-func texts(observed *observation) map[int]string {
-	texts := make(map[int]string, len(observed.shards))
-	for number, shard := range observed.shards {
-		if text := shard.Data[record.Key]; text != "" {
-			texts[number] = text
-		}
-	}
-	return texts
-}
-
-// withoutText returns a message about the first shard without a text.
-func withoutText(observed *observation) string {
-	all := texts(observed)
-	for _, number := range slices.Sorted(maps.Keys(observed.shards)) {
-		if _, found := all[number]; !found {
-			return fmt.Sprintf("ConfigMap %s has no %q", shardName(observed.goop.Name, number), record.Key)
-		}
-	}
-	return ""
-}
-
-// copyRecord reads the record again, so that entries can be added without a change to the observation.
-func copyRecord(observed *observation) *record.Record {
-	if observed.unreadable == "" && len(observed.shards) == len(observed.uids) {
-		if again, err := record.Read(texts(observed)); err == nil {
-			return again
-		}
-	}
-	return record.Salvage(texts(observed), len(observed.uids))
-}
-
 // shardNumber returns the number of the shard with that name; false if it is not the name of a shard.
 func shardNumber(goop, name string) (int, bool) {
 	number, err := strconv.Atoi(strings.TrimPrefix(name, goop+"-record-"))
@@ -179,7 +139,7 @@ func (r *GoopReconciler) releaseRecord(ctx context.Context, observed *observatio
 	maps.Copy(all, observed.shards)
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(all))) {
 		shard := all[number]
-		if !metav1.IsControlledBy(shard, observed.goop) && observed.shards[number] != shard {
+		if !isShardOf(observed.goop, shard) {
 			continue
 		}
 		if err := r.releaseShard(ctx, shard); err != nil {
@@ -189,36 +149,20 @@ func (r *GoopReconciler) releaseRecord(ctx context.Context, observed *observatio
 	return nil
 }
 
-// releaseEarlier removes the finalizer from the records of earlier Goops of this name: see releaseShardsOf.
-func (r *GoopReconciler) releaseEarlier(ctx context.Context, observed *observation) error {
-	return r.releaseShardsOf(ctx, observed.key(), withoutOwner(observed.found, observed.goop))
-}
-
-// releaseAbandoned removes the finalizer from the record of a Goop that no longer exists: see releaseShardsOf.
-func (r *GoopReconciler) releaseAbandoned(ctx context.Context, goop types.NamespacedName) error {
-	found, err := r.shardsOf(ctx, goop)
-	if err != nil {
-		return err
-	}
-	return r.releaseShardsOf(ctx, goop, found)
-}
-
-// releaseShardsOf removes the finalizer from shards that are being deleted and whose Goop no longer exists, because a
-// user has removed the Goop's finalizer. No other controller would remove it. A new Goop may have the same name.
-func (r *GoopReconciler) releaseShardsOf(ctx context.Context, key types.NamespacedName, found map[int]*corev1.ConfigMap) error {
-	abandoned := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(number int) bool {
-		return found[number].DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(found[number], v1alpha1.CleanupFinalizer)
-	})
-	if len(abandoned) == 0 {
-		return nil
-	}
-	var live v1alpha1.Goop
-	if err := r.apiReader.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Goop %s: %w", key.Name, err)
-	}
-	for _, number := range slices.Backward(abandoned) {
+// releaseAbandoned removes the finalizer from shards that are being deleted and whose Goop no longer exists, because a user has
+// removed the Goop's finalizer. No other controller would remove it. goop is the Goop of that name in the cache, if there is one.
+func (r *GoopReconciler) releaseAbandoned(ctx context.Context, goop *v1alpha1.Goop, found map[int]*corev1.ConfigMap) error {
+	for _, number := range slices.Backward(slices.Sorted(maps.Keys(found))) {
 		shard := found[number]
-		if live.UID != "" && (metav1.IsControlledBy(shard, &live) || slices.Contains(live.Status.RecordUIDs, string(shard.UID))) {
+		if shard.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(shard, v1alpha1.CleanupFinalizer) || isShardOf(goop, shard) {
+			continue
+		}
+		// The cache may lack a Goop that exists.
+		var live v1alpha1.Goop
+		if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(goop), &live); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Goop %s: %w", goop.Name, err)
+		}
+		if isShardOf(&live, shard) {
 			continue
 		}
 		if err := r.releaseShard(ctx, shard); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/04-goop/internal/plan"
 	"example.com/workbook/04-goop/internal/record"
+	"example.com/workbook/04-goop/internal/worker"
 )
 
 // observation is the observed state of one reconciliation. The status is computed from it alone.
@@ -35,18 +37,15 @@ type observation struct {
 	// lost. It is longer than the list in the status while a new shard is not in the status yet.
 	shards map[int]*corev1.ConfigMap
 	uids   []string
-	// found are all ConfigMaps with the name and label of a shard. forged is the number of the one that is not trusted; -1
-	// if there is none.
-	found  map[int]*corev1.ConfigMap
-	forged int
-	// record is the content of the shards. lost is the name of a shard that no longer exists, and unreadable is the reason
-	// why an existing one cannot be read; otherwise both are empty.
-	record           *record.Record
-	lost, unreadable string
+	// found are all ConfigMaps with the name and label of a shard.
+	found map[int]*corev1.ConfigMap
+	// record is what is valid in the shards. damage is nil if that is the whole record, or if there is none yet; else its reason
+	// is RecordLost if a shard no longer exists, and RecordUnreadable if an existing one cannot be read.
+	record *record.Record
+	damage *failure
 
-	// unbegun: no DaemonSet of the work was ever created. unsure: work may have begun on nodes that are missing from the
-	// record.
-	unbegun, unsure bool
+	// unbegun: no DaemonSet of the work was ever created.
+	unbegun bool
 
 	pods []corev1.Pod
 	// work summarizes the pods of the work, and cleaning those of the cleanup.
@@ -76,8 +75,9 @@ type observation struct {
 
 // newObservation returns an observation without any observed state.
 func newObservation(goop *v1alpha1.Goop, now time.Time) *observation {
+	empty, _ := record.Read(nil, 0)
 	return &observation{
-		now: now, goop: goop, forged: -1, record: record.Salvage(nil, 0),
+		now: now, goop: goop, record: empty,
 		rounds: map[int]*appsv1.DaemonSet{}, placed: map[int]plan.Round{},
 		shards: map[int]*corev1.ConfigMap{},
 	}
@@ -94,15 +94,17 @@ func (o *observation) requeueAfter(after time.Duration) {
 	}
 }
 
-// ignoresResults reports whether results of workers are not recorded.
-func ignoresResults(observed *observation) bool {
-	return observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || isDamaged(observed)
+// unrecordedResults returns the results of workers that are to be recorded. Those of workers that finish after the end of the
+// work do not count, and nothing is added to what a damaged record has of them.
+func unrecordedResults(observed *observation) map[plan.Place]worker.Record {
+	if isOver(observed.goop) || observed.damage != nil {
+		return nil
+	}
+	return observed.work.ended
 }
 
-// isRecordOfUse reports whether the record of a Goop is still needed. After the end of the work only a cleanup needs it.
-func isRecordOfUse(goop *v1alpha1.Goop) bool {
-	return !goop.Ended() || !goop.DeletionTimestamp.IsZero() || len(goop.Spec.CleanupCmd) > 0
-}
+// isOver reports whether no more work will begin: the Goop has ended, or is being deleted.
+func isOver(goop *v1alpha1.Goop) bool { return goop.Ended() || !goop.DeletionTimestamp.IsZero() }
 
 func hasFinalizer(goop *v1alpha1.Goop) bool {
 	return controllerutil.ContainsFinalizer(goop, v1alpha1.CleanupFinalizer)
@@ -125,7 +127,7 @@ func unrecordedNodes(observed *observation) []string {
 	if observed.stopping || observed.losing {
 		nodes = slices.AppendSeq(nodes, maps.Keys(observed.work.mayBegin))
 	}
-	damaged := isDamaged(observed)
+	damaged := observed.damage != nil
 	gone, deleting := lostRounds(observed)
 	switch {
 	// The affinity of the cleanup's DaemonSet lists the nodes where the cleanup has not ended. Unless the record cannot be
@@ -171,8 +173,8 @@ func lostRounds(observed *observation) (gone, deleting bool) {
 		gone = gone || daemonSet.Labels[v1alpha1.LabelUnrecorded] == startLabel(observed.record)
 		deleting = deleting || isBeingDeleted(daemonSet)
 	}
-	ends := (observed.goop.Spec.Suspend || observed.hostRejected) && !observed.goop.Ended()
-	if (observed.goop.DeletionTimestamp.IsZero() && !ends) || observed.record.Started.IsZero() || observed.unbegun {
+	ended := observed.goop.Ended() && observed.goop.DeletionTimestamp.IsZero()
+	if !observed.stopping || ended || observed.record.Started.IsZero() || observed.unbegun {
 		return gone, false
 	}
 	for _, round := range observed.plan {
@@ -192,8 +194,16 @@ func isUntraceable(observed *observation) bool {
 // startLabel is the start of the work as the value of a label.
 func startLabel(r *record.Record) string { return r.Started.Format("20060102T150405Z") }
 
-// isDamaged reports whether parts of the record are lost or cannot be read.
-func isDamaged(observed *observation) bool { return observed.lost != "" || observed.unreadable != "" }
+// isLost reports whether a part of the record no longer exists.
+func isLost(observed *observation) bool {
+	return observed.damage != nil && observed.damage.reason == v1alpha1.ReasonRecordLost
+}
+
+// isForged reports whether there is a shard that lists nodes although its uid is not in the status.
+func isForged(observed *observation) bool {
+	next := observed.found[len(observed.uids)]
+	return next != nil && metav1.IsControlledBy(next, observed.goop) && record.NamesNodes(next.Data[record.Key])
+}
 
 // isObserved reports whether the DaemonSet controller has acted on the current spec of a DaemonSet. Until then it may still
 // create pods for an earlier one, so that the absence of pods proves nothing. It neither creates pods for a DaemonSet that

@@ -34,10 +34,11 @@ func desiredStatus(observed *observation) v1alpha1.GoopStatus {
 	status.ObservedGeneration = goop.Generation
 	if observed.complete {
 		status.Running = int32(observed.work.running)
-		if isRecordOfUse(goop) {
+		// After the end of the work only a cleanup needs the record.
+		if !goop.Ended() || !goop.DeletionTimestamp.IsZero() || len(goop.Spec.CleanupCmd) > 0 {
 			status.RecordUIDs = observed.uids
 		}
-		if !goop.Ended() && !isDamaged(observed) {
+		if !goop.Ended() && observed.damage == nil {
 			count(&status, observed)
 		}
 	}
@@ -214,8 +215,7 @@ func noPodsMessage(what, daemonSet string) string {
 // lacksPods reports whether work has to be done and there is no pod for it. That is the case for a moment after each
 // start.
 func lacksPods(observed *observation) bool {
-	return !observed.stopping && observed.failure == nil && observed.unplanned == nil && observed.unreadable == "" &&
-		observed.lost == "" &&
+	return !observed.stopping && observed.failure == nil && observed.unplanned == nil && observed.damage == nil &&
 		observed.work.unfinished == 0 && len(observed.work.ended) == 0 && !allRecorded(observed)
 }
 
@@ -223,7 +223,7 @@ func lacksPods(observed *observation) bool {
 func suspendedCondition(observed *observation) *metav1.Condition {
 	suspended := &metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse}
 	switch {
-	case observed.goop.Ended() || !observed.goop.DeletionTimestamp.IsZero() || !observed.complete:
+	case isOver(observed.goop) || !observed.complete:
 		return nil
 	case observed.goop.Spec.Suspend && observed.work.unfinished > 0:
 		suspended.Reason, suspended.Message = v1alpha1.ReasonSuspending, "waiting for unfinished workers to terminate"

@@ -40,6 +40,9 @@ func finishedOn(node string, exitCode int32) func(*observation) {
 }
 
 func isSuspended(f *observation) { f.goop.Spec.Suspend, f.stopping = true, true }
+func isUnreadable(f *observation) {
+	f.damage = &failure{v1alpha1.ReasonRecordUnreadable, "line 3"}
+}
 func withRunning(f *observation) { f.work.running, f.work.unfinished = 1, 1 }
 func wasSuspended(f *observation) {
 	f.goop.Status.Conditions = append(f.goop.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionSuspended})
@@ -135,7 +138,7 @@ func TestEndOfTheWork(t *testing.T) {
 		"at the deadline, suspended":     {seeing(isSuspended, withSpec(deadline(60))), "", 0},
 		"ended already":                  {seeing(isEnded, withSpec(deadline(60))), "", 0},
 		"at the deadline, but unstarted": {seeing(func(f *observation) { f.record = newRecord() }, withSpec(deadline(60))), "", 0},
-		"the record cannot be read":      {seeing(func(f *observation) { f.unreadable = "line 3" }, withSpec(deadline(60))), "", 0},
+		"the record cannot be read":      {seeing(isUnreadable, withSpec(deadline(60))), "", 0},
 	} {
 		end, wait := endOf(test.seen)
 		reason := ""
@@ -163,7 +166,7 @@ func TestCounts(t *testing.T) {
 	status = desiredStatus(over)
 	g.Expect([]int32{status.Desired, status.Running, status.Succeeded}).To(Equal([]int32{9, 1, 9}), "except workers that are terminating")
 
-	lost := seeing(func(f *observation) { f.unreadable, f.record = "line 3", newRecord() })
+	lost := seeing(isUnreadable, func(f *observation) { f.record = newRecord() })
 	lost.goop.Status.Succeeded = 5
 	g.Expect(desiredStatus(lost).Succeeded).To(Equal(int32(5)))
 }

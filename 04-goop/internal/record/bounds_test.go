@@ -26,7 +26,7 @@ func TestReadRejectsWhatAStatusCannotHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Read(map[int]string{0: test.line + "\n"})
+			_, err := Read(map[int]string{0: test.line + "\n"}, 1)
 			if test.want == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return
@@ -44,11 +44,11 @@ func TestReadBoundsTheCounts(t *testing.T) {
 	for i := range maxFinished {
 		fmt.Fprintf(&text, "f n%d %d 0 1\n", i/v1alpha1.MaxRounds, i%v1alpha1.MaxRounds)
 	}
-	r, err := Read(map[int]string{0: text.String()})
+	r, err := Read(map[int]string{0: text.String()}, 1)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.Succeeded).To(BeEquivalentTo(maxFinished))
-	_, err = Read(map[int]string{0: text.String() + "f n0 0 0 1\n"})
+	_, err = Read(map[int]string{0: text.String() + "f n0 0 0 1\n"}, 1)
 	g.Expect(err).NotTo(HaveOccurred(), "it is the same worker")
-	_, err = Read(map[int]string{0: text.String() + "f other 0 0 1\n"})
+	_, err = Read(map[int]string{0: text.String() + "f other 0 0 1\n"}, 1)
 	g.Expect(err).To(MatchError(HaveSuffix("there are more workers than a Goop can have")))
 }

@@ -85,7 +85,7 @@ func TestEveryEditIsRejectedOrValid(t *testing.T) {
 		end := rapid.IntRange(begin, min(len(text), begin+10)).Draw(t, "end")
 		edit := rapid.OneOf(rapid.StringN(0, 3, -1), rapid.SampledFrom([]string{" ", "\n", "-", "\r\n", `"`}))
 		text = text[:begin] + edit.Draw(t, "edit") + text[end:]
-		edited, err := Read(map[int]string{0: text})
+		edited, err := Read(map[int]string{0: text}, 1)
 		if err != nil {
 			return
 		}
@@ -94,7 +94,7 @@ func TestEveryEditIsRejectedOrValid(t *testing.T) {
 		if !strings.HasPrefix(after[0], text) {
 			t.Fatalf("%q becomes %q", text, after[0])
 		}
-		again, err := Read(after)
+		again, err := Read(after, len(after))
 		if err != nil || !reflect.DeepEqual(facts(again), facts(edited)) {
 			t.Fatalf("it has %+v, and had %+v: %v", again, facts(edited), err)
 		}
@@ -137,7 +137,7 @@ func TestTwoLeaders(t *testing.T) {
 				store.versions[shard.Number]++
 				one.versions[shard.Number]++
 			}
-			now, err := Read(store.texts)
+			now, err := Read(store.texts, len(store.texts))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +169,7 @@ func BenchmarkRead(b *testing.B) {
 				b.Fatal("the record has changed")
 			}
 			for b.Loop() {
-				if _, err := Read(shards); err != nil {
+				if _, err := Read(shards, len(shards)); err != nil {
 					b.Fatal(err)
 				}
 			}

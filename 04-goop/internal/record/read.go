@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,69 +49,42 @@ func (e *LineError) Error() string {
 	return fmt.Sprintf("shard %d, line %d: %q: %s", e.Shard, e.Line, text, e.Reason)
 }
 
-// MissingShardError means that a shard does not exist although a later one does: a user has deleted it.
-type MissingShardError struct {
-	// Shard is the number of the shard, from 0.
-	Shard int
-}
-
-func (e *MissingShardError) Error() string {
-	return fmt.Sprintf("shard %d is missing, and what it recorded is not known", e.Shard)
-}
-
-// Read reads the texts of shards by number; without shards it returns an empty record. The error is a *LineError or a
-// *MissingShardError, and then there is no record. In that case the caller must leave the shards unchanged until a user
-// has repaired them: with a record of only the valid lines, work would run again.
-func Read(shards map[int]string) (*Record, error) {
+// Read reads the texts of so many shards by number. The record has what is valid in them: neither invalid lines nor what a
+// missing shard recorded. Nothing is added to a last shard that is missing or whose last line is incomplete. The error is the
+// first *LineError, or says which shard is missing. Then the caller must leave the shards unchanged until a user has repaired
+// them, and start no work: with a record of only the valid lines, work would run again.
+func Read(shards map[int]string, count int) (*Record, error) {
 	lines := 0
 	for text := range maps.Values(shards) {
 		lines += strings.Count(text, "\n")
 	}
-	r := empty(lines)
-	r.changed = len(shards)
-	for number := range len(shards) {
+	last, found := shards[count-1]
+	r := &Record{
+		Begun: map[string]bool{}, Cleaned: map[string]int32{}, Finished: make(map[plan.Place]bool, lines),
+		changed: count, closed: !found || (last != "" && !strings.HasSuffix(last, "\n")),
+	}
+	var first error
+	for number := range count {
 		text, found := shards[number]
+		err := r.readShard(number, text)
 		if !found {
-			return nil, &MissingShardError{Shard: number}
+			err = fmt.Errorf("shard %d is missing, or has no text, and what it recorded is not known", number)
 		}
-		if err := r.readShard(number, text); err != nil {
-			return nil, err
-		}
+		first = cmp.Or(first, err)
 		r.shards = append(r.shards, []byte(text))
 	}
-	return r, nil
-}
-
-func empty(lines int) *Record {
-	return &Record{Begun: map[string]bool{}, Cleaned: map[string]int32{}, Finished: make(map[plan.Place]bool, lines)}
-}
-
-// Salvage reads the valid part of shards for which Read returns an error. It leaves out invalid lines and missing shards.
-// Nothing is added to a last shard that is missing or whose last line is incomplete.
-func Salvage(shards map[int]string, count int) *Record {
-	r := empty(0)
-	r.changed = count
-	last, found := shards[count-1]
-	r.closed = !found || (last != "" && !strings.HasSuffix(last, "\n"))
-	for number := range count {
-		for line := range strings.Lines(shards[number]) {
-			if line, whole := strings.CutSuffix(line, "\n"); whole {
-				_ = r.readLine(line)
-			}
-		}
-		r.shards = append(r.shards, []byte(shards[number]))
-	}
-	return r
+	return r, first
 }
 
 // NamesNodes reports whether the text of a shard contains the name of a node, or cannot be read. The only other possible
 // content is the start time.
 func NamesNodes(text string) bool {
-	r, err := Read(map[int]string{0: text})
+	r, err := Read(map[int]string{0: text}, 1)
 	return err != nil || len(r.Begun) > 0
 }
 
-func (r *Record) readShard(number int, text string) error {
+// readShard reads the valid lines of a shard, and returns an error for the first invalid one.
+func (r *Record) readShard(number int, text string) (first error) {
 	count := 0
 	for line := range strings.Lines(text) {
 		count++
@@ -119,11 +93,11 @@ func (r *Record) readShard(number int, text string) error {
 		if whole {
 			err = r.readLine(line)
 		}
-		if err != nil {
-			return &LineError{Shard: number, Line: count, Text: line, Reason: err.Error()}
+		if err != nil && first == nil {
+			first = &LineError{Shard: number, Line: count, Text: line, Reason: err.Error()}
 		}
 	}
-	return nil
+	return first
 }
 
 // The reasons why a line is invalid.

@@ -33,7 +33,7 @@ const (
 	MaxShards = 256
 )
 
-// Record is the content of the shards. It is created by Read and Salvage, and changed only by its methods.
+// Record is the content of the shards. It is created by Read, and changed only by its methods.
 type Record struct {
 	// Started is when the work was started or resumed, to the second; zero if it was not, or if it is suspended.
 	Started time.Time

@@ -24,7 +24,7 @@ type failer interface {
 // read reads valid shards.
 func read(t failer, shards map[int]string) *Record {
 	t.Helper()
-	r, err := Read(shards)
+	r, err := Read(shards, len(shards))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,19 +235,22 @@ func TestClean(t *testing.T) {
 	g.Expect(r.Begun).To(Equal(map[string]bool{"a": true, "b": true}))
 }
 
-// Salvage returns the valid part of a damaged record. Entries that are added do not change its lines.
-func TestSalvage(t *testing.T) {
+// Read also returns the valid part of a damaged record. Entries that are added do not change its lines.
+func TestReadReturnsTheValidPart(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	r := Salvage(map[int]string{1: "b a\nnonsense\nf b 0 0 1\nb c"}, 2)
+	r, err := Read(map[int]string{1: "b a\nnonsense\nf b 0 0 1\nb c"}, 2)
+	g.Expect(err).To(MatchError(HavePrefix("shard 0 is missing")), "the first error")
 	g.Expect(r.Begun).To(Equal(map[string]bool{"a": true, "b": true}))
 	g.Expect(r.Changed()).To(BeEmpty())
 	r.Begin("d")
 	g.Expect(r.Changed()).To(Equal([]Shard{{Number: 2, Text: "b d\n"}}), "its last line has no end")
-	r = Salvage(map[int]string{0: "b a\n"}, 2)
+	r, err = Read(map[int]string{0: "b a\n"}, 2)
+	g.Expect(err).To(MatchError(HavePrefix("shard 1 is missing")))
 	r.Begin("d")
 	g.Expect(r.Changed()).To(Equal([]Shard{{Number: 2, Text: "b d\n"}}), "the last shard is missing")
-	r = Salvage(map[int]string{1: "b a\n"}, 2)
+	r, err = Read(map[int]string{1: "b a\n"}, 2)
+	g.Expect(err).To(MatchError(HavePrefix("shard 0 is missing")))
 	r.Begin("d")
 	g.Expect(r.Changed()).To(Equal([]Shard{{Number: 1, Text: "b a\nb d\n"}}))
 }

@@ -104,7 +104,7 @@ func (w *testEnv) recorded(goop *v1alpha1.Goop) *record.Record {
 		Expect(err).NotTo(HaveOccurred())
 		shards[number] = shard.Data[record.Key]
 	}
-	all, err := record.Read(shards)
+	all, err := record.Read(shards, len(shards))
 	Expect(err).NotTo(HaveOccurred())
 	return all
 }
