@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"time"
 )
 
 // target is something that a check looks at: the reader's folder, a start, a solution or a mutant.
@@ -150,44 +149,6 @@ func build(ctx context.Context, temp, module string, targets []target, race bool
 		return "", fmt.Errorf("go build: %w\n%s", err, bytes.TrimSpace(output))
 	}
 	return "", &compileError{readable(module, main, targets[0], string(output))}
-}
-
-// variant is one of the programs that proofs are built into.
-type variant struct {
-	module string
-	race   bool
-}
-
-func (p *proof) variant(how Proving) variant {
-	return variant{p.exercise.Module(), how.Race && (p.kind == "solution" || how.Repeat > 1)}
-}
-
-// buildAll compiles the programs for the proofs, below temp.
-func buildAll(ctx context.Context, temp string, proofs []*proof, how Proving) (map[variant]string, error) {
-	binaries := map[variant]string{}
-	for _, p := range proofs {
-		one := p.variant(how)
-		if binaries[one] != "" {
-			continue
-		}
-		var targets []target
-		for _, q := range proofs {
-			if q.variant(how) == one {
-				targets = append(targets, q.target)
-			}
-		}
-		dir, err := os.MkdirTemp(temp, p.exercise.Stage)
-		if err != nil {
-			return nil, err
-		}
-		began := time.Now()
-		if binaries[one], err = build(ctx, dir, one.module, targets, one.race, "-tags=start"); err != nil {
-			return nil, fmt.Errorf("building the checks of %s:\n%w", p.exercise.Stage, err)
-		}
-		fmt.Fprintf(how.Out, "%6.1f s  building the checks of %s%s\n", time.Since(began).Seconds(), p.exercise.Stage,
-			map[bool]string{true: ", with the race detector"}[one.race])
-	}
-	return binaries, nil
 }
 
 // canRace says whether there is the C compiler that the race detector needs.

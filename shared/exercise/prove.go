@@ -19,8 +19,7 @@ import (
 type Proving struct {
 	// Jobs is how many checks run at once.
 	Jobs int
-	// Race builds solutions with the race detector: one that has a data race fails. If Repeat is more than 1, starts and mutants
-	// are built with it, too: it changes what happens first.
+	// Race builds with the race detector: a solution that has a data race fails.
 	Race bool
 	// Update writes golden.json where it differs.
 	Update bool
@@ -153,16 +152,34 @@ func proofsOf(ctx context.Context, e Exercise, folders folders) ([]*proof, error
 	return proofs, nil
 }
 
-// proveAll builds the programs and runs all checks.
+// proveAll builds one program for each module and runs all checks.
 func proveAll(ctx context.Context, servers *Servers, proofs []*proof, how Proving) error {
 	temp, err := os.MkdirTemp("", "exercises-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	binaries, err := buildAll(ctx, temp, proofs, how)
-	if err != nil {
-		return err
+	binaries := map[string]string{}
+	for _, p := range proofs {
+		module := p.exercise.Module()
+		if binaries[module] != "" {
+			continue
+		}
+		var targets []target
+		for _, q := range proofs {
+			if q.exercise.Module() == module {
+				targets = append(targets, q.target)
+			}
+		}
+		dir := filepath.Join(temp, p.exercise.Stage)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		began := time.Now()
+		if binaries[module], err = build(ctx, dir, module, targets, how.Race, "-tags=start"); err != nil {
+			return fmt.Errorf("building the checks of %s:\n%w", p.exercise.Stage, err)
+		}
+		fmt.Fprintf(how.Out, "%6.1f s  building the checks of %s\n", time.Since(began).Seconds(), p.exercise.Stage)
 	}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -173,7 +190,7 @@ func proveAll(ctx context.Context, servers *Servers, proofs []*proof, how Provin
 		for _, p := range proofs {
 			group.Go(func() error {
 				began := time.Now()
-				result, err := runBuilt(ctx, binaries[p.variant(how)], p.target, options)
+				result, err := runBuilt(ctx, binaries[p.exercise.Module()], p.target, options)
 				result.Took = time.Since(began)
 				mu.Lock()
 				defer mu.Unlock()

@@ -32,7 +32,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&how.Jobs, "jobs", 8, "how many checks run at once")
 	flag.IntVar(&how.Repeat, "repeat", 1, "how often each check runs; all runs have to come to the same")
 	flag.Float64Var(&how.Patience, "patience", 4, "by how much time limits are multiplied")
-	flag.BoolVar(&how.Race, "race", true, "build solutions with the race detector")
+	flag.BoolVar(&how.Race, "race", true, "build with the race detector")
 	flag.BoolVar(&how.Update, "update", false, "write golden.json where it differs")
 	flag.Parse()
 
