@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/shared/exercise/check"
@@ -19,6 +20,8 @@ const (
 	patience = 5 * time.Second
 	// limit is how long Uninstall may take if nothing is in the way: it looks some times, with two seconds in between.
 	limit = 10 * time.Second
+	// looks are so many that a pause which grows with each look has grown beyond pause, which the task allows.
+	looks, pause = 12, 2 * time.Second
 	// moment is shorter than what most programs wait between two requests, and longer than a request.
 	moment = 20 * time.Millisecond
 )
@@ -85,6 +88,13 @@ func Check(t *check.T, work check.Work[Entry]) {
 		k.uninstall()
 		k.nothingIsLeft()
 	})
+	t.Behaviour("it notices soon that a Teapot is gone, however long that has taken", func(b *check.B) {
+		k := newKitchen(b, work.Entry)
+		k.create(kube.Namespace(b), "one")
+		k.takesLong()
+		k.uninstall()
+		k.nothingIsLeft()
+	})
 	t.Behaviour("a Teapot that is not cleaned up is named, and operator and CRD stay", func(b *check.B) {
 		stuck(b, work.Entry, 0)
 	})
@@ -93,13 +103,15 @@ func Check(t *check.T, work check.Work[Entry]) {
 	})
 }
 
-// stuck has a Teapot that the operator cannot clean up after. The context ends during a request for it, or a pause after that.
-func stuck(b *check.B, entry Entry, pause time.Duration) {
+// stuck has a Teapot that the operator cannot clean up after, and another one. The context ends when that is gone, during a request
+// for the first, or some time after that.
+func stuck(b *check.B, entry Entry, after time.Duration) {
 	k := newKitchen(b, entry)
+	k.create(metav1.NamespaceDefault, "one")
 	k.create(kube.Namespace(b), "stuck")
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	k.cancelWhenDeleted(pause, cancel)
+	k.cancelWhenDeleted(after, cancel)
 	err := k.call(ctx)
 	switch {
 	case err == nil:

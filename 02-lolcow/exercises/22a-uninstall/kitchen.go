@@ -58,13 +58,17 @@ type kitchen struct {
 	made, cleaned map[types.UID]string
 	seen          map[types.UID]int
 	stuck         string
+	// limit is how long Uninstall may take.
+	limit time.Duration
+	// early is how many looks of the reader's code are to come before the operator cleans up.
+	early int
 	// looked is called when the reader's code asks for Teapots.
 	looked func()
 }
 
 func newKitchen(b *check.B, entry Entry) *kitchen {
 	k := &kitchen{
-		b: b, entry: entry, wire: kube.NewWire(b), stuck: "stuck",
+		b: b, entry: entry, wire: kube.NewWire(b), stuck: "stuck", limit: limit,
 		made: map[types.UID]string{}, cleaned: map[types.UID]string{}, seen: map[types.UID]int{},
 	}
 	var err error
@@ -199,6 +203,9 @@ func (k *kitchen) cleanUp(ctx context.Context, pot *unstructured.Unstructured) {
 	if pot.GetDeletionTimestamp() == nil || !slices.Contains(pot.GetFinalizers(), finalizer) || pot.GetName() == k.stuck {
 		return
 	}
+	if k.early > 0 && k.wire.OpenWatches() == 0 {
+		return
+	}
 	if k.seen[pot.GetUID()]++; k.seen[pot.GetUID()] < slow {
 		return
 	}
@@ -216,7 +223,7 @@ func (k *kitchen) unstick() {
 // call calls Uninstall.
 func (k *kitchen) call(ctx context.Context) error {
 	k.b.Event("Uninstall is called")
-	ctx, cancel := context.WithTimeout(ctx, k.b.Patience(limit))
+	ctx, cancel := context.WithTimeout(ctx, k.b.Patience(k.limit))
 	defer cancel()
 	err := k.entry(ctx, k.reader)
 	k.b.Event("Uninstall has returned the error: %v", err)

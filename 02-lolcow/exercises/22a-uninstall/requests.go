@@ -77,10 +77,31 @@ func (k *kitchen) goesBefore(name string) {
 	})
 }
 
+// takesLong lets the operator clean up when the reader's code has looked at the Teapots often. Code that waits for the events of a
+// watch need not look.
+func (k *kitchen) takesLong() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.limit += looks * pause
+	k.early = looks
+	var last time.Time
+	k.looked = func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		// A second more: a request also takes time.
+		if k.early > 0 && !last.IsZero() && time.Since(last) > k.b.Patience(pause+time.Second) {
+			k.b.Errorf("more than two seconds pass until it looks at the Teapots again: it would notice too late that one is gone")
+			k.early = 0
+		}
+		last = time.Now()
+		k.early--
+	}
+}
+
 // cancelWhenDeleted cancels a context when the deletion of the only Teapot has begun and the reader's code looks at it for the
-// second time: during that request, or a pause after it. Code that waits for the events of a watch sends none, and is cancelled some
+// second time: during that request, or some time after it. Code that waits for the events of a watch sends none, and is cancelled some
 // time later.
-func (k *kitchen) cancelWhenDeleted(pause time.Duration, cancel func()) {
+func (k *kitchen) cancelWhenDeleted(after time.Duration, cancel func()) {
 	begun := func() bool {
 		pots, err := k.list(k.b.Context())
 		return err == nil && len(pots) == 1 && pots[0].GetDeletionTimestamp() != nil
@@ -96,12 +117,12 @@ func (k *kitchen) cancelWhenDeleted(pause time.Duration, cancel func()) {
 		looks++
 		switch {
 		case looks != 2:
-		case pause == 0:
+		case after == 0:
 			k.b.Event("the context of Uninstall ends during this request")
 			cancel()
 		default:
 			k.b.Event("the context of Uninstall ends a moment after this request")
-			time.AfterFunc(k.b.Patience(pause), cancel)
+			time.AfterFunc(k.b.Patience(after), cancel)
 		}
 	}
 	k.mu.Unlock()

@@ -70,6 +70,7 @@ func (s *suite) namesTaken() {
 		e.expectNameConflict(other)
 	})
 	s.reconciles("so is a Deployment that is created between the read and the write", (*env).race)
+	s.reconciles("so is a Service that is created between the read and the write", (*env).serviceRace)
 	s.reconciles("so is a Deployment that takes the place of the Lolcow's own between the read and the write", (*env).replacement)
 	if s.failed {
 		return
@@ -169,11 +170,24 @@ func (e *env) expectNameConflict(other client.Object) {
 	e.expectRecovery(nameConflict)
 }
 
-// race has a Deployment of the name created when the operator has read that there is none.
+// race has a Deployment of the name created when the operator has read that there is none. It has no other value in a field of the
+// operator's, so that an apply without force meets no conflict.
 func (e *env) race() {
 	made, _ := e.makeAndDelete()
+	other := otherDeployment(made)
+	other.Spec.Replicas = made.Spec.Replicas
 	e.create("cow", fields{"greeting": "Moo"})
-	e.raceWith(otherDeployment(made), nil)
+	e.raceWith(other, nil)
+}
+
+// serviceRace does so with a Service.
+func (e *env) serviceRace() {
+	_, made := e.makeAndDelete()
+	e.create("cow", fields{"greeting": "Moo"})
+	e.raceWith(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: made.Name, Namespace: e.namespace},
+		Spec:       corev1.ServiceSpec{Type: made.Spec.Type, Ports: []corev1.ServicePort{{Name: "other", Port: 9999}}},
+	}, nil)
 }
 
 // replacement has the Lolcow's Deployment replaced by another one when the operator has read it.
@@ -185,15 +199,16 @@ func (e *env) replacement() {
 	e.raceWith(otherDeployment(made), made)
 }
 
-// raceWith creates a Deployment before the operator writes one, in the place of another if that is given.
-func (e *env) raceWith(other, instead *deployment) {
+// raceWith creates an object before the operator writes one of this kind, in the place of another if that is given.
+func (e *env) raceWith(other, instead client.Object) {
 	var created error
+	resource := strings.ToLower(e.kind(other)) + "s"
 	e.wire.interfere(func(r request) {
-		if r.resource != "deployments" || !slices.Contains(writeVerbs, r.verb) || other.UID != "" || created != nil {
+		if r.resource != resource || !slices.Contains(writeVerbs, r.verb) || other.GetUID() != "" || created != nil {
 			return
 		}
 		if instead != nil {
-			e.Event("kubectl delete: Deployment %s", instead.Name)
+			e.Event("kubectl delete: %s %s", e.kind(instead), instead.GetName())
 			created = e.client.Delete(e.Context(), instead)
 		}
 		if created == nil {
@@ -201,7 +216,7 @@ func (e *env) raceWith(other, instead *deployment) {
 		}
 	})
 	e.attempt()
-	e.must(created, "creating the other Deployment")
+	e.must(created, "creating the other "+e.kind(other))
 	e.expectUnchanged(other)
 	e.expectReady(metav1.ConditionFalse, nameConflict)
 }

@@ -43,7 +43,11 @@ type configuration[C any] interface {
 	GetKind() *string
 	GetName() *string
 	WithUID(uid types.UID) C
+	WithResourceVersion(version string) C
 }
+
+// noResourceVersion is a resourceVersion that no object has. An apply with it creates, and changes nothing that exists.
+const noResourceVersion = "1"
 
 // ensure brings a dependent to what is desired, and reads into live what there is. It writes only if what this controller
 // owns of the dependent differs. All other fields are those of other writers.
@@ -54,9 +58,9 @@ func ensure[O client.Object, C configuration[C]](
 	older := func() { live.SetGeneration(live.GetGeneration() + 1) }
 	err := c.Get(ctx, client.ObjectKeyFromObject(lolcow), live)
 	if apierrors.IsNotFound(err) {
-		// Without force: if another client has set one of these fields to another value meanwhile, the apply fails with a Conflict.
+		// If another client has created an object of this name meanwhile, the apply fails with a Conflict.
 		older()
-		return c.Apply(ctx, desired, client.FieldOwner(fieldOwner))
+		return c.Apply(ctx, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
 	}
 	if err != nil {
 		return err
