@@ -49,7 +49,7 @@ func TestShardWithoutItsText(t *testing.T) {
 	f.join("a")
 	f.ends(0, "", "b/0")
 	f.Expect(conditionOf(f.goop().Status.Conditions, v1alpha1.ConditionRunning).Reason).To(Equal(v1alpha1.ReasonRecordUnreadable))
-	f.Expect(conditionOf(f.goop().Status.Conditions, v1alpha1.ConditionRunning).Message).To(ContainSubstring(`ConfigMap job-record-0 has no "record"`))
+	f.Expect(conditionOf(f.goop().Status.Conditions, v1alpha1.ConditionRunning).Message).To(ContainSubstring(`ConfigMaps job-record-0 and so on cannot be read, and no work begins until it can: shard 0 has no "record"`))
 	f.Expect(f.shards()[0].Data).NotTo(HaveKey(record.Key), "it is left unchanged")
 	shard = f.shards()[0]
 	shard.Data[record.Key] = text
@@ -72,7 +72,7 @@ func TestSecondShardIsEmptied(t *testing.T) {
 	shard.Data[record.Key] = ""
 	f.Expect(f.client.Update(f.ctx, &shard)).To(Succeed())
 	f.settle()
-	f.Expect(f.expectRunning(v1alpha1.ReasonRecordUnreadable).Message).To(ContainSubstring("job-record-1"))
+	f.Expect(f.expectRunning(v1alpha1.ReasonRecordUnreadable).Message).To(ContainSubstring(`shard 1 has no "record"`))
 	f.Expect(f.shards()[1].Data).To(HaveKeyWithValue(record.Key, ""), "it is left unchanged")
 }
 

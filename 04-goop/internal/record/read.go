@@ -68,7 +68,7 @@ func Read(shards map[int]string, count int) (*Record, error) {
 		text, found := shards[number]
 		err := r.readShard(number, text)
 		if !found {
-			err = fmt.Errorf("shard %d is missing, or has no text, and what it recorded is not known", number)
+			err = fmt.Errorf("shard %d has no %q, or is missing: what it recorded is not known", number, Key)
 		}
 		first = cmp.Or(first, err)
 		r.shards = append(r.shards, []byte(text))

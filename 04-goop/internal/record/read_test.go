@@ -80,7 +80,7 @@ func TestReadMissesAShard(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			_, err := Read(test.shards, len(test.shards))
-			g.Expect(err).To(MatchError(fmt.Sprintf("shard %d is missing, or has no text, and what it recorded is not known", test.missing)))
+			g.Expect(err).To(MatchError(fmt.Sprintf(`shard %d has no "record", or is missing: what it recorded is not known`, test.missing)))
 		})
 	}
 }
