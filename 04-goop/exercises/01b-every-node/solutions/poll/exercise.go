@@ -18,7 +18,7 @@ func WaitDone(ctx context.Context, client kubernetes.Interface, namespace, name 
 			return false, err
 		}
 		if err != nil {
-			return false, nil // the next request may succeed
+			return false, nil //nolint:nilerr // the next request may succeed
 		}
 		status := set.Status
 		return status.ObservedGeneration >= set.Generation && status.NumberReady >= status.DesiredNumberScheduled, nil
