@@ -16,6 +16,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -240,6 +241,14 @@ func (p *Proxy) serve(w http.ResponseWriter, req *http.Request) {
 		_ = injection.respond(w)
 		return
 	}
+	// All of the body is read before it is forwarded. The API server may respond before it has read the body, for instance to a wrong
+	// token. A client of HTTP/2 then stops sending, and waits for the end of the response, for which ReverseProxy would wait until
+	// it has the rest of the body.
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
 	// The context ends with the response. The client's connection may live longer.
 	ctx, cancel := context.WithCancel(context.WithValue(req.Context(), planKey{}, plan{request: request, injection: injection}))
 	defer cancel()
