@@ -24,7 +24,7 @@ func (o Outcome) String() string {
 		fmt.Fprintf(&b, "died by %s during %q\n", o.Died, o.During)
 	}
 	if o.Message != "" {
-		fmt.Fprintf(&b, "  %s\n", o.Message)
+		fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(o.Message, "\n", "\n  "))
 	}
 	if b.Len() == 0 {
 		return "✓"
@@ -35,19 +35,19 @@ func (o Outcome) String() string {
 // details is the Outcome with what was seen in place of each missing behaviour: what explains a run that comes to something else
 // than the others.
 func (r Result) details() string {
-	var b strings.Builder
+	var lines []string
 	for _, behaviour := range r.Behaviours {
 		if !behaviour.OK {
-			fmt.Fprintf(&b, "✗ %s\n  %s\n", behaviour.Name, strings.ReplaceAll(constant(behaviour.Seen), "\n", "\n  "))
+			lines = append(lines, Outcome{Failed: []string{behaviour.Name}, Message: constant(behaviour.Seen)}.String())
 		}
 	}
 	if r.Died != nil {
-		fmt.Fprintf(&b, "died by %s during %q\n  %s\n", r.Died.Kind, r.Died.Behaviour, constant(r.Died.Message))
+		lines = append(lines, Outcome{Died: r.Died.Kind, During: r.Died.Behaviour, Message: constant(r.Died.Message)}.String())
 	}
-	if b.Len() == 0 {
-		return "✓"
+	if len(lines) == 0 {
+		return Outcome{}.String()
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.Join(lines, "\n")
 }
 
 // faultsOfForm are what an exercise lacks, whatever its check says.

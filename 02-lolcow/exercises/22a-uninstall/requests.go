@@ -106,7 +106,7 @@ func (k *kitchen) cancelWhenDeleted(after time.Duration, cancel func()) {
 		pots, err := k.list(k.b.Context())
 		return err == nil && len(pots) == 1 && pots[0].GetDeletionTimestamp() != nil
 	}
-	looks := 0
+	seen := 0
 	k.mu.Lock()
 	k.looked = func() {
 		if !begun() {
@@ -114,9 +114,9 @@ func (k *kitchen) cancelWhenDeleted(after time.Duration, cancel func()) {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		looks++
+		seen++
 		switch {
-		case looks != 2:
+		case seen != 2:
 		case after == 0:
 			k.b.Event("the context of Uninstall ends during this request")
 			cancel()

@@ -57,7 +57,7 @@ func (r *GoopReconciler) finish(ctx context.Context, observed *observation, fail
 	case end == nil:
 		return false, nil
 	case len(unrecordedResults(observed)) > 0:
-		if err := r.updateRecord(ctx, observed); err == nil || isRepeatedFirst(err, failing) || end.reason != v1alpha1.ReasonDeadlineExceeded {
+		if err := r.updateRecord(ctx, observed, nil); err == nil || isRepeatedFirst(err, failing) || end.reason != v1alpha1.ReasonDeadlineExceeded {
 			return err == nil, err
 		}
 	}
@@ -111,7 +111,7 @@ func (r *GoopReconciler) recordWork(ctx context.Context, observed *observation) 
 		observed.requeueAfter(wait)
 		return false, nil
 	}
-	if err := r.updateRecord(ctx, observed); err != nil {
+	if err := r.updateRecord(ctx, observed, nil); err != nil {
 		return false, err
 	}
 	r.throttle.wrote(observed.key(), writesRecord, observed.now)
@@ -165,14 +165,14 @@ func sortedPlaces(ended map[plan.Place]worker.Record) []plan.Place {
 	})
 }
 
-// updateRecord records everything that is known about the work, and then makes the other changes. It writes the first shard
-// that has changed. The next reconciliation writes the others, because it observes the same unrecorded results. The
+// updateRecord records everything that is known about the work, and then makes one more change, which may be nil. It writes the
+// first shard that has changed. The next reconciliation writes the others, because it observes the same unrecorded results. The
 // observation does not change: only what is written counts as recorded. The record has retries of its own, because an observed
 // result may be lost by the time another failed write is retried.
-func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, others ...func(*record.Record)) error {
+func (r *GoopReconciler) updateRecord(ctx context.Context, observed *observation, change func(*record.Record)) error {
 	updated, _ := copyRecord(observed)
 	addWork(updated, observed)
-	for _, change := range others {
+	if change != nil {
 		change(updated)
 	}
 	changed := updated.Changed()

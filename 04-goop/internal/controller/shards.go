@@ -152,17 +152,20 @@ func (r *GoopReconciler) releaseRecord(ctx context.Context, observed *observatio
 // releaseAbandoned removes the finalizer from shards that are being deleted and whose Goop no longer exists, because a user has
 // removed the Goop's finalizer. No other controller would remove it. goop is the Goop of that name in the cache, if there is one.
 func (r *GoopReconciler) releaseAbandoned(ctx context.Context, goop *v1alpha1.Goop, found map[int]*corev1.ConfigMap) error {
+	var live *v1alpha1.Goop
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(found))) {
 		shard := found[number]
 		if shard.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(shard, v1alpha1.CleanupFinalizer) || isShardOf(goop, shard) {
 			continue
 		}
 		// The cache may lack a Goop that exists.
-		var live v1alpha1.Goop
-		if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(goop), &live); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading Goop %s: %w", goop.Name, err)
+		if live == nil {
+			live = &v1alpha1.Goop{}
+			if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(goop), live); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("reading Goop %s: %w", goop.Name, err)
+			}
 		}
-		if isShardOf(&live, shard) {
+		if isShardOf(live, shard) {
 			continue
 		}
 		if err := r.releaseShard(ctx, shard); err != nil {
