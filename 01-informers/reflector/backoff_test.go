@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -173,6 +174,8 @@ func TestWhichFailuresLeadToAList(t *testing.T) {
 		want    string
 	}{
 		"connection refused":               {connectionRefused, "watch from 5"},
+		"429 as the response":              {failing(apierrors.NewTooManyRequestsError("busy")), "watch from 5"},
+		"410 as the response":              {failing(apierrors.NewResourceExpired("too old")), "stream from 5"},
 		"watch function that returns EOF":  {failing(io.EOF), "stream from 5"},
 		"410 in the stream":                {func() (watch.Interface, error) { return expired(), nil }, "stream from 5"},
 		"closed at once, without an event": {silent(0), "stream from 5"},
