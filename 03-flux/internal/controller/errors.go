@@ -73,7 +73,7 @@ func classify(action string, err error) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%s: %w: %w", action, errNamespaceTerminating, err)
 	case isTooLarge(err):
-		message := fmt.Sprintf("%s: %v: delete the object that it is created from, and create a smaller one", action, err)
+		message := fmt.Sprintf("%s: %v: delete its owner, and create a smaller one", action, err)
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: message, cause: err}
 	case isRejection(err):
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: err.Error(), cause: err}
