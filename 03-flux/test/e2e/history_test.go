@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,7 @@ import (
 // history is what the API server reported of a namespace's pods, in its own order.
 type history struct {
 	mu sync.Mutex
-	// alive are the attempts of the existing pods.
+	// alive are the attempts of the pods that the next attempt waits for: all that exist, except orphans that have ended.
 	alive map[types.UID]attempt
 	// made counts the created pods of each rank.
 	made map[rank]int
@@ -66,13 +67,17 @@ func (h *history) add(event watch.EventType, pod *corev1.Pod) {
 		}
 		h.alive[pod.UID] = of
 		h.made[rank{of, rankOf(pod)}]++
+	case watch.Modified:
+		if hasEnded(pod) && metav1.GetControllerOf(pod) == nil {
+			delete(h.alive, pod.UID)
+		}
 	case watch.Deleted:
 		delete(h.alive, pod.UID)
 	}
 }
 
 // expectOnce asserts the number of attempts of a Flux, that each rank was started once in each of them, and that no
-// attempt began before the pods of the previous one were deleted.
+// attempt began before the pods of the previous one were deleted, or had ended as orphans.
 func (w *testEnv) expectOnce(h *history, flux *v1alpha1.Flux, attempts int) {
 	GinkgoHelper()
 	want := map[rank]int{}
