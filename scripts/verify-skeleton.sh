@@ -1,8 +1,7 @@
 #!/bin/sh
 # verify-skeleton.sh: the stages' internal/controller have one skeleton: the same files in the same order, no function
 # that uses one of an earlier file, and the same text where two stages declare the same.
-# verify-skeleton.sh -picture prints the calls between the files of each stage as Mermaid flowcharts.
 set -eu
 unset CDPATH GOOS GOARCH
 cd "$(dirname "$0")/.."
-GOWORK=off go -C scripts/tools run ./skeleton -root "$PWD" "$@"
+GOWORK=off go -C scripts/tools run ./skeleton -root "$PWD"

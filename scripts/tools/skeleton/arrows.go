@@ -112,25 +112,3 @@ func (o *operator) checkArrows() []string {
 	}
 	return problems
 }
-
-// picture is the uses between files as a Mermaid flowchart; the number at an arrow says how many.
-func (o *operator) picture() string {
-	count := map[[2]string]int{}
-	for _, u := range o.uses {
-		count[[2]string{u.from, u.to}]++
-	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "---\ntitle: %s/%s\n---\nflowchart TD\n", o.dir, controllerDir)
-	node := func(file string) string { return strings.TrimSuffix(file, ".go") }
-	for _, file := range o.listed {
-		fmt.Fprintf(&out, "    %s[%s]\n", node(file), file)
-	}
-	for _, from := range o.listed {
-		for _, to := range o.listed {
-			if n := count[[2]string{from, to}]; n > 0 && from != to {
-				fmt.Fprintf(&out, "    %s -->|%d| %s\n", node(from), n, node(to))
-			}
-		}
-	}
-	return out.String()
-}

@@ -41,27 +41,20 @@ var exceptions = []exception{
 
 func main() {
 	root := flag.String("root", ".", "the repository")
-	picture := flag.Bool("picture", false, "print the calls between the files of each stage as a Mermaid flowchart, instead of checking them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *root, *picture); err != nil {
+	if err := run(ctx, *root); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, root string, picture bool) error {
+func run(ctx context.Context, root string) error {
 	operators, err := loadAll(ctx, root, stages)
 	if err != nil {
 		return err
-	}
-	if picture {
-		for _, o := range operators {
-			fmt.Println(o.picture())
-		}
-		return nil
 	}
 	oldest, err := loadFirst(root, first)
 	if err != nil {

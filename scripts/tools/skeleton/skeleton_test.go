@@ -230,29 +230,3 @@ func TestNothingToReadIsAnError(t *testing.T) {
 		})
 	}
 }
-
-func TestThePictureHasTheFilesAndTheirCalls(t *testing.T) {
-	o, err := load(t.Context(), write(t), herd[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `---
-title: 02-cow/internal/controller
----
-flowchart TD
-    cow_controller[cow_controller.go]
-    watches[watches.go]
-    apply[apply.go]
-    report[report.go]
-    status[status.go]
-    conditions[conditions.go]
-    errors[errors.go]
-    messages[messages.go]
-    cow_controller -->|1| apply
-    cow_controller -->|1| status
-    cow_controller -->|1| errors
-`
-	if got := o.picture(); got != want {
-		t.Errorf("got:\n%s", got)
-	}
-}
