@@ -122,14 +122,14 @@ func findEmbedded(ctx context.Context, name string, current bool) (*embedded, er
 	switch {
 	case ctx.Err() != nil: // where the process table is read by another program, all seem to be dead
 		return nil, context.Cause(ctx)
+	case !s.Ready:
+		return nil, &notUp{"one that was never completed"}
 	case len(dead) == len(s.Processes)+1:
 		return nil, &notUp{"the remains of one whose processes are all gone"}
 	case slices.Contains(dead, s.Owner):
 		return nil, &notUp{fmt.Sprintf("%d processes of one whose owner (pid %d) was killed", len(s.Processes)+1-len(dead), s.Owner.PID)}
 	case len(dead) > 0:
 		return nil, &notUp{fmt.Sprintf("one that lost %s (pid %d)", dead[0].Name, dead[0].PID)}
-	case !s.Ready:
-		return nil, &notUp{"one that was never completed"}
 	case s.Hash != hash:
 		return nil, &notUp{"one that was made with another version or configuration"}
 	}

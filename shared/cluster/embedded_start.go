@@ -75,11 +75,10 @@ func startEmbedded(ctx context.Context, out io.Writer, name string) error {
 	if err != nil {
 		return err
 	}
-	recorder, err := newRecorder(ctx, l, hash)
+	s, err := l.begin(ctx, hash)
 	if err != nil {
 		return err
 	}
-	defer recorder.stop()
 
 	p := &plane{layout: l, context: ContextName(KindEmbedded, name), binaries: dir}
 	installCRDs := func(ctx context.Context) error { return p.installCRDs(ctx, out) }
@@ -100,7 +99,7 @@ func startEmbedded(ctx context.Context, out io.Writer, name string) error {
 	if err := prepareEmbedded(ctx, cfg, name); err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, l.logs())
 	}
-	return recorder.finish(ctx)
+	return l.complete(ctx, s)
 }
 
 func (p *plane) startEtcd(context.Context) error {

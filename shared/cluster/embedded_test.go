@@ -264,8 +264,7 @@ func (e embeddedTest) interruptedStartLeavesNothing() {
 	var seen []proc.Process
 	go func() {
 		for ctx.Err() == nil {
-			if s, err := e.layout.read(); err == nil && s != nil && len(s.Processes) > 1 {
-				seen = s.Processes
+			if seen = e.layout.remains(ctx); len(seen) > 1 {
 				cancel()
 			}
 		}

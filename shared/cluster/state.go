@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"example.com/workbook/shared/config"
@@ -25,7 +24,7 @@ type state struct {
 	Hash string `json:"hash"`
 	// Owner is the process that started the others: a suite, or the supervisor.
 	Owner proc.Process `json:"owner"`
-	// Processes in the order in which they were started.
+	// Processes are those of a complete cluster, the last started first.
 	Processes []proc.Process `json:"processes"`
 	// Ready is set last, when the cluster is complete.
 	Ready bool `json:"ready"`
@@ -78,21 +77,14 @@ func (l layout) write(s *state) error {
 }
 
 // clear ends every process of the cluster that still runs, the last started first, and removes the
-// state. The owner is asked first: it ends the others itself. Those that the state does not name are
-// found by the folder they work in: a state may be lost, or from before a change of its form.
+// state. The owner is asked first: it ends the others itself. They are found by the folder they work in: a state may be
+// lost, or from before the cluster was complete.
 func (l layout) clear(ctx context.Context, out io.Writer, s *state) error {
 	var procs []proc.Process
 	if s.Owner.PID != int32(os.Getpid()) {
 		procs = append(procs, s.Owner)
 	}
-	for _, p := range slices.Backward(s.Processes) {
-		procs = append(procs, p)
-	}
-	for _, p := range l.remains(ctx) {
-		if !slices.Contains(procs, p) {
-			procs = append(procs, p)
-		}
-	}
+	procs = append(procs, l.remains(ctx)...)
 	if err := proc.End(ctx, out, procs, 20*time.Second); err != nil {
 		return err
 	}
@@ -111,73 +103,22 @@ func (l layout) remains(ctx context.Context) []proc.Process {
 	return found
 }
 
-// recorder keeps the state on disk in step with the processes that this one starts. envtest hides
-// the pids of its processes, and being killed while one starts must not lose it: so the recorder
-// looks at our children again and again until it is closed.
-type recorder struct {
-	layout layout
-	mu     sync.Mutex
-	state  state
-	// others are children that were there before and are none of the cluster's.
-	others []proc.Process
-	stop   func()
-}
-
-func newRecorder(ctx context.Context, l layout, hash string) (*recorder, error) {
+// begin writes the state of a cluster that this process starts. One that is killed meanwhile leaves processes that remains finds.
+func (l layout) begin(ctx context.Context, hash string) (*state, error) {
 	owner, err := proc.Of(ctx, os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{layout: l, state: state{Hash: hash, Owner: owner}, others: proc.Children(ctx)}
-	if err := l.write(&r.state); err != nil {
-		return nil, err
-	}
-	done := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				_ = r.record(ctx) // the last call, in finish, reports
-			}
-		}
-	})
-	r.stop = sync.OnceFunc(func() { close(done); watch.Wait() })
-	return r, nil
+	s := &state{Hash: hash, Owner: owner}
+	return s, l.write(s)
 }
 
-// record adds children that are new to the state.
-func (r *recorder) record(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	changed := false
-	for _, p := range proc.Children(ctx) {
-		if isComponent(p.Name) && !slices.Contains(r.others, p) && !slices.Contains(r.state.Processes, p) {
-			r.state.Processes = append(r.state.Processes, p)
-			changed = true
-		}
+// complete adds the processes to the state, and marks the cluster as complete.
+func (l layout) complete(ctx context.Context, s *state) error {
+	s.Processes = l.remains(ctx)
+	if got, want := len(s.Processes), len(componentNames); got != want {
+		return fmt.Errorf("starting the embedded cluster: %d of %d processes run, see %s", got, want, l.logs())
 	}
-	if !changed {
-		return nil
-	}
-	return r.layout.write(&r.state)
-}
-
-// finish ends the watch and marks the cluster as complete.
-func (r *recorder) finish(ctx context.Context) error {
-	r.stop()
-	if err := r.record(ctx); err != nil {
-		return err
-	}
-	// envtest starts each of its programs once before, to ask for its flags.
-	r.state.Processes = slices.DeleteFunc(r.state.Processes, func(p proc.Process) bool { return !p.Alive(ctx) })
-	if got, want := len(r.state.Processes), len(componentNames); got != want {
-		return fmt.Errorf("starting the embedded cluster: %d of %d processes run, see %s", got, want, r.layout.logs())
-	}
-	r.state.Ready = true
-	return r.layout.write(&r.state)
+	s.Ready = true
+	return l.write(s)
 }

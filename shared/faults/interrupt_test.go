@@ -2,10 +2,9 @@ package faults
 
 import (
 	"bufio"
-	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"testing"
 
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -24,16 +23,15 @@ func TestServerUntilInterrupted(t *testing.T) {
 	if _, err := startServer(t, Operator{Scheme: clientgoscheme.Scheme}); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(proc.Children(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	fmt.Println(startsServer)
 	<-t.Context().Done()
 }
 
 // Ctrl-C in a terminal reaches the test, and neither etcd nor the API server: those have process groups of their own.
 func TestInterruptEndsTheServer(t *testing.T) {
 	test := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestServerUntilInterrupted$")
-	test.Env = append(os.Environ(), startsServer+"=yes")
+	dir := t.TempDir()
+	test.Env = append(os.Environ(), startsServer+"=yes", "TMPDIR="+dir)
 	test.Stderr = os.Stderr
 	output, err := test.StdoutPipe()
 	if err != nil {
@@ -42,12 +40,9 @@ func TestInterruptEndsTheServer(t *testing.T) {
 	if err := test.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var children []proc.Process
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		if json.Unmarshal(lines.Bytes(), &children) == nil {
-			break
-		}
+	for lines := bufio.NewScanner(output); lines.Scan() && lines.Text() != startsServer; {
 	}
+	children := proc.Naming(t.Context(), dir)
 	if len(children) != 2 {
 		t.Fatalf("got %v, want etcd and the API server", children)
 	}
@@ -62,7 +57,6 @@ func TestInterruptEndsTheServer(t *testing.T) {
 			t.Errorf("%s runs on after the end of the test", child.Name)
 		}
 	}
-	slices.Reverse(children) // etcd last
 	if err := proc.End(t.Context(), os.Stderr, children, stepLimit); err != nil {
 		t.Error(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,26 +44,6 @@ func Of(ctx context.Context, pid int) (Process, error) {
 		return Process{}, fmt.Errorf("finding process %d: %w", pid, err)
 	}
 	return describe(ctx, p)
-}
-
-// Children are the running processes that this one started.
-func Children(ctx context.Context) []Process {
-	me, err := process.NewProcessWithContext(ctx, int32(os.Getpid()))
-	if err != nil {
-		return nil
-	}
-	kids, err := me.ChildrenWithContext(ctx)
-	if err != nil {
-		return nil
-	}
-	var out []Process
-	for _, kid := range kids {
-		// One that ended meanwhile is of no interest.
-		if p, err := describe(ctx, kid); err == nil {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // Naming are the running processes with an argument that names a file below dir, as in --log=DIR/x.
