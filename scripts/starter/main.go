@@ -122,6 +122,9 @@ func produce(ctx context.Context, repo string, o options, s *stage) (err error) 
 	if err := regenerate(ctx, temp, s); err != nil {
 		return err
 	}
+	if err := compiles(ctx, temp, o); err != nil {
+		return err
+	}
 	left, err := leftovers(temp, r, from)
 	if err != nil {
 		return fmt.Errorf("looking for old names: %w", err)
@@ -155,7 +158,18 @@ func regenerate(ctx context.Context, dest string, s *stage) error {
 	return nil
 }
 
-// free rejects a kind whose name means something else in Go, in Kubernetes or in the stage, and a module that the stage uses.
+// compiles rejects a copy that Go does not take: the new name may be that of another function, variable or package of the stage.
+func compiles(ctx context.Context, dest string, o options) error {
+	for _, module := range []string{".", "test/e2e"} {
+		if err := command(ctx, filepath.Join(dest, module), "go", "vet", "./..."); err != nil {
+			return fmt.Errorf("KIND=%s: the copy does not build; if the stage has that name for something else, choose another: %w", o.Kind, err)
+		}
+	}
+	return nil
+}
+
+// free rejects a kind whose name means something else in Go, in Kubernetes or in the stage's manifests, and a module that the
+// stage uses.
 func free(repo string, o options, s *stage, r *renamer) error {
 	if word := strings.ToLower(o.Kind); token.IsKeyword(word) || types.Universe.Lookup(word) != nil {
 		return fmt.Errorf("KIND=%s: %s is a word of Go; choose another", o.Kind, strings.ToLower(o.Kind))

@@ -102,7 +102,8 @@ func TestStarter(t *testing.T) {
 		".gitattributes", ".github/workflows/ci.yml", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "PROJECT", "README.md",
 		"api/v1alpha1/teapotsetup_types.go", "config/samples/teapot.yaml", "go.mod",
 		"hack/harness/scripts/harness.mk", "hack/harness/shared/config/harness.env", "hack/harness/shared/go.mod",
-		"internal/broker/entrypoint.sh.tmpl", "internal/controller/broker.go", "test/e2e/go.mod", "test/standin/cmd/flux/main.go",
+		"internal/broker/broker.go", "internal/broker/entrypoint.sh.tmpl", "internal/controller/broker.go", "test/e2e/go.mod",
+		"test/e2e/suite_test.go", "test/standin/cmd/flux/main.go",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("files:\n got %q\nwant %q", names, want)
@@ -150,7 +151,13 @@ func TestStarterLeavesNothingWhenItFails(t *testing.T) {
 	}{
 		{name: "an unknown stage", change: func(o *options) { o.Stage = "7" }, want: "STAGE=7"},
 		{name: "a bad kind", change: func(o *options) { o.Kind = "tea" }, want: "CamelCase"},
-		{name: "a kind that the stage uses", change: func(o *options) { o.Kind = "Broker" }, want: "broker is used"},
+		{name: "a kind that the stage uses", change: func(o *options) { o.Kind = "Broker" }, want: "broker redeclared"},
+		{name: "a kind that go test takes for a test", change: func(o *options) { o.Kind = "Test" }, files: map[string]string{
+			"internal/broker/of_test.go": "package broker\n\nfunc FluxOf(s string) string { return s }\n",
+		}, want: "wrong signature for TestOf"},
+		{name: "a kind that a manifest uses", change: func(o *options) { o.Kind = "Index" }, files: map[string]string{
+			"config/samples/other.yaml": "metadata:\n  name: index\n",
+		}, want: "index is used in 03-flux/config/samples/other.yaml"},
 		{name: "a kind that is a word of Go", change: func(o *options) { o.Kind = "Func" }, want: "a word of Go"},
 		{name: "a kind that is a type of Go", change: func(o *options) { o.Kind = "Error" }, want: "a word of Go"},
 		{name: "a generator that fails", files: map[string]string{
