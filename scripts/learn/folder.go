@@ -94,7 +94,7 @@ func (f files) write(dir string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := writeFile(path, f[name]); err != nil {
+		if err := os.WriteFile(path, f[name], 0o644); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/term"
+
+	"example.com/workbook/shared/config"
 )
 
 // Exit codes of every command.
@@ -57,7 +59,10 @@ func run(ctx context.Context, out io.Writer, args []string, newChecker func(root
 		_, err := io.WriteString(out, usage)
 		return exitDone, err
 	}
-	root, err := repository()
+	root, err := config.Repo()
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
 	if err != nil {
 		return exitCannot, err
 	}
@@ -80,23 +85,4 @@ func closeAloud(r *runner) error {
 // interactive reports whether there is a terminal that can show a screen and has a keyboard.
 func interactive() bool {
 	return term.IsTerminal(os.Stdin.Fd()) && term.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb"
-}
-
-// repository is the top of the repository that this is run in.
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the repository: %w", err)
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", fmt.Errorf("finding the repository: %w", err)
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "shared", "config", "harness.env")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("finding the repository: no folder above this one holds the workbook; run make learn at its top")
-		}
-	}
 }

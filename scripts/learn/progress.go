@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"example.com/workbook/shared/config"
 )
 
 // progressVersion is the format of the progress file. Another format is not read, so that it is not overwritten.
@@ -99,7 +101,7 @@ func (s *store) change(ctx context.Context, change func(*progress)) error {
 	if err != nil {
 		return fmt.Errorf("saving the progress: %w", err)
 	}
-	if err := writeFile(s.file(), append(text, '\n')); err != nil {
+	if err := config.WriteFile(s.file(), append(text, '\n')); err != nil {
 		return fmt.Errorf("saving the progress: %w", err)
 	}
 	return nil
@@ -146,31 +148,4 @@ func (s *store) open() (release func(), err error) {
 		_ = os.Truncate(path, 0)
 		_ = lock.Unlock()
 	}, nil
-}
-
-// writeFile replaces a file as a whole: on a full disk the old one stays as it is.
-func writeFile(path string, text []byte) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = temp.Close()
-			_ = os.Remove(temp.Name())
-		}
-	}()
-	if _, err := temp.Write(text); err != nil {
-		return err
-	}
-	if err := temp.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := temp.Sync(); err != nil {
-		return err
-	}
-	if err := temp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
 }

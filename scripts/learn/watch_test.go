@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,7 +22,7 @@ func TestWatchNoticesEachWayToSave(t *testing.T) {
 		do   func()
 	}{
 		{"written in place", func() { must(t, os.WriteFile(file, []byte("1"), 0o644)) }},
-		{"written beside and renamed", func() { must(t, writeFile(file, []byte("2"))) }},
+		{"written beside and renamed", func() { must(t, replace(file, "2")) }},
 		{"renamed", func() { must(t, os.Rename(file, filepath.Join(dir, "answer.go"))) }},
 		{"a file in a new folder", func() {
 			must(t, os.MkdirAll(filepath.Dir(other), 0o755))
@@ -71,7 +72,7 @@ func TestWatchSendsNothingWithoutAChange(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("a"), 0o644))
 	changed := watch(t.Context(), dir)
 	must(t, os.WriteFile(file+"~", []byte("b"), 0o644))
-	must(t, writeFile(file, []byte("a")))
+	must(t, replace(file, "a"))
 	select {
 	case <-changed:
 		t.Error("a file that was saved without a change is checked again")
@@ -84,4 +85,10 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// replace writes a file beside another and renames it, as editors do.
+func replace(path, text string) error {
+	temp := filepath.Join(filepath.Dir(path), ".new")
+	return errors.Join(os.WriteFile(temp, []byte(text), 0o644), os.Rename(temp, path))
 }
