@@ -7,37 +7,6 @@ import (
 	"strings"
 )
 
-// Object is what a request was about.
-type Object struct {
-	Resource, Subresource, Namespace, Name string
-}
-
-func (o Object) String() string {
-	text := o.Resource
-	if o.Subresource != "" {
-		text += "/" + o.Subresource
-	}
-	return text + " " + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
-}
-
-// Of is the object of an event. A request that creates an object whose name the API server makes
-// up has no name.
-func Of(e *Event) Object {
-	if e.ObjectRef == nil {
-		return Object{}
-	}
-	return Object{e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ObjectRef.Namespace, e.ObjectRef.Name}
-}
-
-// Count counts requests by object.
-func Count(events []Event) map[Object]int {
-	out := map[Object]int{}
-	for i := range events {
-		out[Of(&events[i])]++
-	}
-	return out
-}
-
 // Permissions returns what was asked for, one "verb group/resource" for each combination, sorted:
 // "patch apps/deployments", "get /services", "update my.domain/lolcows/status".
 func Permissions(events []Event) []string {
@@ -65,9 +34,20 @@ func Describe(events []Event) string {
 		if e.ResponseStatus != nil {
 			code = e.ResponseStatus.Code
 		}
-		fmt.Fprintf(&text, "%s %d %s %s (%s)\n", e.RequestReceivedTimestamp.Format("15:04:05.000"), code, e.Verb, Of(e), e.User.Username)
+		fmt.Fprintf(&text, "%s %d %s %s (%s)\n", e.RequestReceivedTimestamp.Format("15:04:05.000"), code, e.Verb, object(e), e.User.Username)
 	}
 	return text.String()
+}
+
+// object is what a request was about: "lolcows/status a/moo". A request that creates an object whose name the API server makes
+// up has no name.
+func object(e *Event) string {
+	ref := e.ObjectRef
+	if ref == nil {
+		return ""
+	}
+	resource := strings.TrimSuffix(ref.Resource+"/"+ref.Subresource, "/")
+	return resource + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
 }
 
 // isLeaderElection knows an event about leader election by its namespace: the lease's, which is

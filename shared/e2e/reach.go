@@ -18,7 +18,7 @@ import (
 const responseTimeout = 5 * time.Second
 
 // NodeURLs are the addresses of a node port, one for each node that runs pods. NodeGet reaches them
-// from everywhere; a browser on this machine does on Linux only, elsewhere use Forward.
+// from everywhere; a browser on this machine does on Linux only.
 func (e *Env) NodeURLs(ctx context.Context, port int32) ([]string, error) {
 	nodes, err := e.Cluster.Nodes(ctx)
 	if err != nil {
@@ -57,11 +57,6 @@ func (e *Env) NodeGet(ctx context.Context, url string, header http.Header) (stat
 		return 0, "", fmt.Errorf("reading the response of %s: %w", url, err)
 	}
 	return response.StatusCode, string(text), nil
-}
-
-// Forward makes a port of a pod reachable at 127.0.0.1:local, until stop is called.
-func (e *Env) Forward(ctx context.Context, namespace, pod string, port int) (local int, stop func(), err error) {
-	return operator.Forward(ctx, e.Config, namespace, pod, port)
 }
 
 // Token returns a token of a ServiceAccount, for Operator.Metrics.

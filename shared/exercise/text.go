@@ -3,7 +3,6 @@ package exercise
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -87,23 +86,4 @@ func withoutTag(content []byte) []byte {
 		return bytes.TrimLeft(rest, "\n")
 	}
 	return content
-}
-
-// CopyTo writes the files below dir. It overwrites nothing.
-func CopyTo(dir string, files []File) error {
-	for _, file := range files {
-		path := filepath.Join(dir, filepath.FromSlash(file.Path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(file.Content)
-		if err := errors.Join(err, out.Close()); err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
-		}
-	}
-	return nil
 }
