@@ -111,7 +111,7 @@ module_dir() { (cd "$1" && GOWORK=off go mod download -json "$2" | sed -n 's/^\t
 # collect_binaries builds what is missing in the harness's cache, which the embedded cluster shares.
 # KUBEBUILDER_ASSETS may hold anything, so it has no say here.
 collect_binaries() {
-  binaries=$(cd "$harness/shared" && env -u KUBEBUILDER_ASSETS GOWORK=off go run ./cmd/binaries \
+  binaries=$(cd "$harness/shared" && env -u KUBEBUILDER_ASSETS GOWORK=off go run ./cmd/harness binaries \
     kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kube-proxy kubectl etcd \
     containerd ctr containerd-shim-runc-v2 host-local loopback ptp portmap coredns local-path-provisioner)
   local kubernetes
