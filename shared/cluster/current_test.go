@@ -47,7 +47,7 @@ func answering(t *testing.T, name string, says http.HandlerFunc) {
 	}
 }
 
-// Doctor, status and each choice between two clusters look for clusters that are up. kubectl stays where it is.
+// The doctor and each choice between two clusters look for clusters that are up. kubectl stays where it is.
 func TestOnlyEnsureMovesKubectl(t *testing.T) {
 	repo := inRepository(t)
 	t.Setenv("HARNESS_CACHE", t.TempDir())

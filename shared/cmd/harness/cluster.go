@@ -16,13 +16,12 @@ import (
 func newCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Bring a cluster up, look at it, end it",
+		Short: "Bring a cluster up, end it",
 		Long:  "CLUSTER=kind|embedded chooses the kind of cluster (without it: the one that is up), CLUSTER_NAME its name.",
 	}
 	cmd.AddCommand(
 		&cobra.Command{Use: "up", Short: "Bring the cluster up, or use the one that is up", Args: cobra.NoArgs, RunE: clusterUp},
 		&cobra.Command{Use: "delete", Short: "End everything of the cluster", Args: cobra.NoArgs, RunE: clusterDelete},
-		&cobra.Command{Use: "status", Short: "Say which clusters are up", Args: cobra.NoArgs, RunE: clusterStatus},
 		&cobra.Command{Use: "serve", Short: "Run an embedded cluster until interrupted", Args: cobra.NoArgs, Hidden: true, RunE: clusterServe},
 	)
 	return cmd
@@ -97,22 +96,6 @@ func clusterDelete(cmd *cobra.Command, _ []string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func clusterStatus(cmd *cobra.Command, _ []string) error {
-	out := cmd.OutOrStdout()
-	for _, kind := range []cluster.Kind{cluster.KindKind, cluster.KindEmbedded} {
-		c, err := cluster.Find(cmd.Context(), cluster.Options{Kind: kind})
-		switch {
-		case err == nil:
-			fmt.Fprintf(out, "%-9s %s is up, context %s\n", kind, c.Name(), c.Context())
-		case errors.Is(err, cluster.ErrNotUp):
-			fmt.Fprintf(out, "%-9s %s: %v\n", kind, config.ClusterName(), err)
-		default:
-			fmt.Fprintf(out, "%-9s cannot be asked: %v\n", kind, err)
-		}
-	}
-	return nil
 }
 
 func clusterServe(cmd *cobra.Command, _ []string) error {

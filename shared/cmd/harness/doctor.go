@@ -51,7 +51,7 @@ func newDoctor() *cobra.Command {
 				checkProgram("busybox", "tests of shell scripts use one shell fewer; on Debian and Ubuntu: apt-get install busybox-static"),
 				checkProgram("curl", "some chapters use it"),
 				checkProgram("npm", "`make docs-site` shows diagrams as text"),
-				checkCgroup, checkMemory, checkDisk, checkTemp,
+				checkMemory, checkDisk, checkTemp,
 			}
 			for _, check := range checks {
 				printFinding(out, check(ctx))

@@ -40,7 +40,7 @@ func (s *stage) overlayFlag(cmd *cobra.Command) {
 
 func (s *stage) imageFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&s.images, "image", nil,
-		"NAME=REF uses an image that exists, NAME=target:TARGET builds a target of the Dockerfile; what is not named is found; repeatable")
+		"NAME=REF uses an image that exists; what is not named is found; repeatable")
 	cmd.Flags().StringVar(&s.registry, "registry", "",
 		"HOST:PORT: push the images that are built there, for the cluster to pull, instead of loading them into the nodes")
 	cmd.Flags().BoolVar(&s.loaded, "loaded", false,
@@ -111,11 +111,7 @@ func (s *stage) named() (existing deploy.Images, targets map[string]string, err 
 	for _, entry := range s.images {
 		name, ref, found := strings.Cut(entry, "=")
 		if !found || name == "" || ref == "" {
-			return nil, nil, fmt.Errorf("--image=%s: want NAME=REF or NAME=target:TARGET", entry)
-		}
-		if target, build := strings.CutPrefix(ref, "target:"); build {
-			targets[name] = target
-			continue
+			return nil, nil, fmt.Errorf("--image=%s: want NAME=REF", entry)
 		}
 		delete(targets, name)
 		existing[name] = ref
