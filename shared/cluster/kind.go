@@ -93,10 +93,19 @@ func searchScript(n int) string {
 	return script.String() + " || test $? = 1"
 }
 
-func (k *kindCluster) controlPlane() (nodes.Node, error) {
+// machines are the containers of all nodes.
+func (k *kindCluster) machines() ([]nodes.Node, error) {
 	all, err := k.provider.ListInternalNodes(k.name)
 	if err != nil {
 		return nil, fmt.Errorf("listing the nodes of %s: %w", k.name, err)
+	}
+	return all, nil
+}
+
+func (k *kindCluster) controlPlane() (nodes.Node, error) {
+	all, err := k.machines()
+	if err != nil {
+		return nil, err
 	}
 	node, err := nodeutils.BootstrapControlPlaneNode(all)
 	if err != nil {

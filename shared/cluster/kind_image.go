@@ -20,9 +20,9 @@ import (
 // nodes at the same time. A node has an image if it knows the reference: those of the harness carry a
 // hash of what is in the image.
 func (k *kindCluster) LoadImages(ctx context.Context, refs ...string) (bool, error) {
-	all, err := k.provider.ListInternalNodes(k.name)
+	all, err := k.machines()
 	if err != nil {
-		return false, fmt.Errorf("listing the nodes of %s: %w", k.name, err)
+		return false, err
 	}
 	missing := map[string]bool{}
 	var lacking []nodes.Node

@@ -39,27 +39,6 @@ func TestAKubeconfigThatCannotBeReadIsMovedAside(t *testing.T) {
 	}
 }
 
-func TestAFullDiskLeavesTheKubeconfigAsItIs(t *testing.T) {
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("this system has no full disk to write to")
-	}
-	inRepository(t)
-	path, err := addContext(kubeconfigFor("one", &rest.Config{Host: "https://example.com"}), true)
-	if err := errors.Join(err, os.Symlink("/dev/full", path+".new")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := addContext(kubeconfigFor("two", &rest.Config{Host: "https://example.com"}), true); err == nil {
-		t.Error("a full disk was not reported")
-	}
-	// To read /dev/full would never end.
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		t.Fatalf("the kubeconfig is no file any more: %v, %v", info, err)
-	}
-	if c, err := clientcmd.LoadFromFile(path); err != nil || c.CurrentContext != "one" {
-		t.Errorf("got %v, %v", c, err)
-	}
-}
-
 // A cluster can be ended, which makes room, while there is no room to say who does.
 func TestAFullDiskDoesNotKeepTheLock(t *testing.T) {
 	cache := t.TempDir()

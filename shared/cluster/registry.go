@@ -66,9 +66,9 @@ func onEachNode(ctx context.Context, c Cluster, stdin, script string) error {
 	if err != nil {
 		return err
 	}
-	all, err := k.provider.ListInternalNodes(k.name)
+	all, err := k.machines()
 	if err != nil {
-		return fmt.Errorf("listing the nodes of %s: %w", k.name, err)
+		return err
 	}
 	for _, node := range all {
 		var stderr bytes.Buffer

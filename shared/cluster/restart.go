@@ -3,9 +3,9 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
@@ -43,8 +43,15 @@ func RestartKubelet(ctx context.Context, c Cluster, node string) error {
 func machine(c Cluster, node string) (*kindCluster, nodes.Node, error) {
 	k, isKind := c.(*kindCluster)
 	if !isKind {
-		return nil, nil, errors.New("restarting a node: the harness reaches the nodes of its own kind clusters only")
+		return nil, nil, fmt.Errorf("reaching node %s: the harness reaches the nodes of its own kind clusters only", node)
 	}
-	n, err := k.node(node)
-	return k, n, err
+	all, err := k.machines()
+	if err != nil {
+		return nil, nil, err
+	}
+	at := slices.IndexFunc(all, func(n nodes.Node) bool { return n.String() == node })
+	if at < 0 {
+		return nil, nil, fmt.Errorf("kind cluster %s has no node %s", k.name, node)
+	}
+	return k, all[at], nil
 }
