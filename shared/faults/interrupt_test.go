@@ -40,7 +40,10 @@ func TestInterruptEndsTheServer(t *testing.T) {
 	if err := test.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for lines := bufio.NewScanner(output); lines.Scan() && lines.Text() != startsServer; {
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if lines.Text() == startsServer {
+			break
+		}
 	}
 	children := proc.Naming(t.Context(), dir)
 	if len(children) != 2 {
