@@ -22,7 +22,7 @@ var pods = corev1.SchemeGroupVersion.WithResource("pods")
 // clients list the pods of a namespace through a meter, and return their number.
 var clients = []struct {
 	name string
-	list func(context.Context, *lesson.Env, *meter) (int, error)
+	list func(context.Context, *lesson.Env, *meter) int
 }{
 	{"typed", listTyped},
 	{"typed, JSON requested", listTypedJSON},
@@ -30,64 +30,35 @@ var clients = []struct {
 	{"metadata", listMetadata},
 }
 
-func listTyped(ctx context.Context, env *lesson.Env, wire *meter) (int, error) {
-	client, err := kubernetes.NewForConfig(wire.attach(env.Config))
-	if err != nil {
-		return 0, err
-	}
-	list, err := client.CoreV1().Pods(env.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	return len(list.Items), nil
+func listTyped(ctx context.Context, env *lesson.Env, wire *meter) int {
+	client := lesson.Must(kubernetes.NewForConfig(wire.attach(env.Config)))
+	return len(lesson.Must(client.CoreV1().Pods(env.Namespace).List(ctx, metav1.ListOptions{})).Items)
 }
 
 // listTypedJSON requests what clients of custom resources have to: their types have no protobuf encoding.
-func listTypedJSON(ctx context.Context, env *lesson.Env, wire *meter) (int, error) {
+func listTypedJSON(ctx context.Context, env *lesson.Env, wire *meter) int {
 	inJSON := *env
 	inJSON.Config = rest.CopyConfig(env.Config)
 	inJSON.Config.ContentType = runtime.ContentTypeJSON
 	return listTyped(ctx, &inJSON, wire)
 }
 
-func listDynamic(ctx context.Context, env *lesson.Env, wire *meter) (int, error) {
-	client, err := dynamicClient(wire.attach(env.Config), env.Namespace)
-	if err != nil {
-		return 0, err
-	}
-	list, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	return len(list.Items), nil
+func listDynamic(ctx context.Context, env *lesson.Env, wire *meter) int {
+	client := dynamicClient(wire.attach(env.Config), env.Namespace)
+	return len(lesson.Must(client.List(ctx, metav1.ListOptions{})).Items)
 }
 
-func listMetadata(ctx context.Context, env *lesson.Env, wire *meter) (int, error) {
-	client, err := metadataClient(wire.attach(env.Config), env.Namespace)
-	if err != nil {
-		return 0, err
-	}
-	list, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	return len(list.Items), nil
+func listMetadata(ctx context.Context, env *lesson.Env, wire *meter) int {
+	client := metadataClient(wire.attach(env.Config), env.Namespace)
+	return len(lesson.Must(client.List(ctx, metav1.ListOptions{})).Items)
 }
 
-func dynamicClient(config *rest.Config, namespace string) (dynamic.ResourceInterface, error) {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return client.Resource(pods).Namespace(namespace), nil
+func dynamicClient(config *rest.Config, namespace string) dynamic.ResourceInterface {
+	return lesson.Must(dynamic.NewForConfig(config)).Resource(pods).Namespace(namespace)
 }
 
-func metadataClient(config *rest.Config, namespace string) (metadata.ResourceInterface, error) {
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return client.Resource(pods).Namespace(namespace), nil
+func metadataClient(config *rest.Config, namespace string) metadata.ResourceInterface {
+	return lesson.Must(metadata.NewForConfig(config)).Resource(pods).Namespace(namespace)
 }
 
 // kindOf returns the apiVersion and the kind that an object holds.

@@ -53,9 +53,8 @@ func TestTypedClientOfACustomResourceGetsJSON(t *testing.T) {
 func TestMetadataClientPatchesAndDeletes(t *testing.T) {
 	t.Parallel()
 	env, g := testserver.LessonEnv(t), NewWithT(t)
-	g.Expect(createPods(t.Context(), env, 1)).To(Succeed())
-	client, err := metadataClient(env.Config, env.Namespace)
-	g.Expect(err).NotTo(HaveOccurred())
+	createPods(t.Context(), env, 1)
+	client := metadataClient(env.Config, env.Namespace)
 	partial, err := client.Patch(t.Context(), "web-0", types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(partial.Labels).To(HaveKeyWithValue("seen", "yes"))

@@ -30,65 +30,47 @@ prints the size of each response and what each client can read. It takes about 5
 	Run: run,
 }
 
-func run(ctx context.Context, env *lesson.Env) error {
-	if err := createPods(ctx, env, count); err != nil {
-		return err
-	}
-	if err := measure(ctx, env); err != nil {
-		return err
-	}
-	return read(ctx, env)
+func run(ctx context.Context, env *lesson.Env) {
+	createPods(ctx, env, count)
+	measure(ctx, env)
+	read(ctx, env)
 }
 
 // measure lists the pods through each client and prints the size of the responses. It rounds, because a
 // resourceVersion with one more digit must not change the output.
-func measure(ctx context.Context, env *lesson.Env) error {
+func measure(ctx context.Context, env *lesson.Env) {
 	env.Printf("1. %d pods, listed:\n\n", count)
 	env.Printf("   %-27s  %-36s %4s  %7s  %5s\n", "client", "content type", "KiB", "per pod", "ratio")
 	var first int64
 	for _, client := range clients {
 		var wire meter
-		items, err := client.list(ctx, env, &wire)
-		if err != nil {
-			return fmt.Errorf("listing with the %s client: %w", client.name, err)
-		}
-		if items != count {
-			return fmt.Errorf("the %s client listed %d pods instead of %d", client.name, items, count)
+		if items := client.list(ctx, env, &wire); items != count {
+			lesson.Check(fmt.Errorf("the %s client listed %d pods instead of %d", client.name, items, count))
 		}
 		first = cmp.Or(first, wire.bytes)
 		env.Printf("   %-27s  %-36s %4d  %7d  %5.2f\n", client.name, wire.contentType, wire.bytes>>10,
 			rounded(wire.bytes/int64(count)), float64(wire.bytes)/float64(first))
 	}
-	bytes, err := managedFields(ctx, env)
-	if err != nil {
-		return err
-	}
 	env.Printf("\n   Per pod is in bytes. The pods are the same each time: only the encoding differs, and the metadata client\n")
 	env.Printf("   requests less. It saves so little because of metadata.managedFields: about %d bytes of each pod, which\n",
-		rounded(bytes/int64(count)))
+		rounded(managedFields(ctx, env)/int64(count)))
 	env.Printf("   every client gets and most never read.\n\n")
-	return nil
 }
 
 func rounded(bytes int64) int64 { return (bytes + 50) / 100 * 100 }
 
 // managedFields returns the size of the managed fields of all pods. They are JSON, in protobuf too.
-func managedFields(ctx context.Context, env *lesson.Env) (int64, error) {
-	list, err := env.Client.CoreV1().Pods(env.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	var bytes int64
-	for _, pod := range list.Items {
+func managedFields(ctx context.Context, env *lesson.Env) (bytes int64) {
+	for _, pod := range lesson.Must(env.Client.CoreV1().Pods(env.Namespace).List(ctx, metav1.ListOptions{})).Items {
 		for _, entry := range pod.ManagedFields {
 			bytes += int64(len(entry.FieldsV1.GetRawString()))
 		}
 	}
-	return bytes, nil
+	return bytes
 }
 
 // read reads the same fields of one pod through each client.
-func read(ctx context.Context, env *lesson.Env) error {
+func read(ctx context.Context, env *lesson.Env) {
 	const name = "web-0"
 	env.Printf("2. What each client can read of the pod %s:\n\n", name)
 	env.Printf("   %-9s %-28s %-16s %-16s %s\n", "client", "Go type", "label app", "image", "phase")
@@ -96,44 +78,22 @@ func read(ctx context.Context, env *lesson.Env) error {
 		env.Printf("   %-9s %-28s %-16s %-16s %s\n", client, fmt.Sprintf("%T", object), object.GetLabels()["app"], image, phase)
 	}
 
-	pod, err := env.Client.CoreV1().Pods(env.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
+	pod := lesson.Must(env.Client.CoreV1().Pods(env.Namespace).Get(ctx, name, metav1.GetOptions{}))
 	row("typed", pod, pod.Spec.Containers[0].Image, string(pod.Status.Phase))
 
-	dynamicPods, err := dynamicClient(env.Config, env.Namespace)
-	if err != nil {
-		return err
-	}
-	object, err := dynamicPods.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
+	object := lesson.Must(dynamicClient(env.Config, env.Namespace).Get(ctx, name, metav1.GetOptions{}))
 	image, phase, err := imageAndPhase(object)
-	if err != nil {
-		return err
-	}
+	lesson.Check(err)
 	row("dynamic", object, image, phase)
 
-	metadataPods, err := metadataClient(env.Config, env.Namespace)
-	if err != nil {
-		return err
-	}
-	partial, err := metadataPods.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
+	partial := lesson.Must(metadataClient(env.Config, env.Namespace).Get(ctx, name, metav1.GetOptions{}))
 	row("metadata", partial, "-", "-")
 
 	_, found, err := unstructured.NestedString(object.Object, "spec", "containerz", "image")
-	if err != nil {
-		return err
-	}
+	lesson.Check(err)
 	env.Printf("\n   A misspelt field: with the typed client it does not compile; with the dynamic one found=%t, and no error.\n", found)
 	env.Printf("   apiVersion and kind: typed %s, dynamic %s, metadata %s.\n", kindOf(pod), kindOf(object), kindOf(partial))
 	env.Printf("   Typed clients leave these two fields empty, because the Go type already stands for them.\n")
-	return nil
 }
 
 // imageAndPhase reads nested maps: an Unstructured holds the types of JSON, a list is a []any and an integer an int64.

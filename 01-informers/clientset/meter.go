@@ -43,7 +43,6 @@ type counted struct {
 	meter *meter
 }
 
-// Read implements io.Reader.
 func (c counted) Read(buffer []byte) (int, error) {
 	n, err := c.ReadCloser.Read(buffer)
 	c.meter.bytes += int64(n)

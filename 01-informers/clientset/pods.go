@@ -14,19 +14,13 @@ import (
 
 // createPods creates the pods web-0, web-1 and so on, with the fields that pods in production have: a sidecar, probes,
 // resources, environment, volumes, labels, and the status that a kubelet writes.
-func createPods(ctx context.Context, env *lesson.Env, number int) error {
+func createPods(ctx context.Context, env *lesson.Env, number int) {
 	client := env.Client.CoreV1().Pods(env.Namespace)
 	for i := range number {
-		pod, err := client.Create(ctx, bigPod(fmt.Sprintf("web-%d", i)), metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("creating a pod: %w", err)
-		}
+		pod := lesson.Must(client.Create(ctx, bigPod(fmt.Sprintf("web-%d", i)), metav1.CreateOptions{}))
 		pod.Status = runningStatus(pod)
-		if _, err := client.UpdateStatus(ctx, pod, metav1.UpdateOptions{FieldManager: "kubelet"}); err != nil {
-			return fmt.Errorf("updating the status of a pod: %w", err)
-		}
+		lesson.Must(client.UpdateStatus(ctx, pod, metav1.UpdateOptions{FieldManager: "kubelet"}))
 	}
-	return nil
 }
 
 func bigPod(name string) *corev1.Pod {

@@ -30,9 +30,13 @@ var program = lesson.Lesson{
 	Name:    "fifo",
 	Shows:   "The queue of deltas in an informer: one trace in DeltaFIFO and RealFIFO, batches, relists, feature gates.",
 	Offline: true,
-	Run: func(ctx context.Context, env *lesson.Env) error {
+	Run: func(ctx context.Context, env *lesson.Env) {
 		s := steps{env}
-		return lesson.Steps(ctx, s.compare, s.batches, s.locking, s.relist, s.gates)
+		s.compare()
+		s.batches()
+		s.locking()
+		s.relist(ctx)
+		s.gates()
 	},
 }
 
@@ -40,7 +44,7 @@ var program = lesson.Lesson{
 type steps struct{ *lesson.Env }
 
 // compare makes the calls of the trace on each kind of queue, and prints the result of each Pop.
-func (s steps) compare(context.Context) error {
+func (s steps) compare() {
 	s.Printf("1. A trace: the calls of a reflector before the first Pop. The store already has %s.\n", shortAll(storeBefore()))
 	for i, call := range trace {
 		s.Printf("   %2d  %s\n", i+1, call.text)
@@ -49,27 +53,18 @@ func (s steps) compare(context.Context) error {
 	columns := make([][]string, len(kinds))
 	for i, kind := range kinds {
 		queue := kind.make(storeBefore())
-		if err := apply(queue, trace); err != nil {
-			return fmt.Errorf("calling %s: %w", kind.name, err)
-		}
-		popped, err := popAll(queue)
-		if err != nil {
-			return fmt.Errorf("popping from %s: %w", kind.name, err)
-		}
-		columns[i] = popped
+		apply(queue, trace)
+		columns[i] = popAll(queue)
 	}
 	table := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "   \t%s\t%s\t%s\n", kinds[0].name, kinds[1].name, kinds[2].name)
 	for row := range max(len(columns[0]), len(columns[1]), len(columns[2])) {
 		fmt.Fprintf(table, "   %2d\t%s\t%s\t%s\n", row+1, cell(columns[0], row), cell(columns[1], row), cell(columns[2], row))
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("printing the table: %w", err)
-	}
+	lesson.Check(table.Flush())
 	s.Printf("   DeltaFIFO groups by key: the order between keys is lost, and of two deletions in a row it keeps one.\n")
 	s.Printf("   RealFIFO keeps every event in the order of arrival.\n")
 	s.Printf("   Resync added nothing to the first two: they already had a delta for each object of the store.\n")
-	return nil
 }
 
 func cell(column []string, row int) string {
@@ -80,52 +75,35 @@ func cell(column []string, row int) string {
 }
 
 // batches makes the same calls and pops with PopBatch, as an informer does.
-func (s steps) batches(context.Context) error {
+func (s steps) batches() {
 	s.Printf("\n3. PopBatch on RealFIFO: the next deltas, up to a key that is already in the batch.\n")
 	queue := newAtomicFIFO()
-	if err := apply(queue, trace); err != nil {
-		return err
-	}
-	popped, err := popBatches(queue)
-	if err != nil {
-		return fmt.Errorf("popping batches: %w", err)
-	}
-	for i, batch := range popped {
+	apply(queue, trace)
+	for i, batch := range popBatches(queue) {
 		s.Printf("   %2d  %s\n", i+1, strings.Join(batch, ", "))
 	}
-	return nil
 }
 
 // locking shows whether the reflector waits for a slow handler.
-func (s steps) locking(context.Context) error {
+func (s steps) locking() {
 	s.Printf("\n4. Can the reflector add to the queue while a delta is being processed?\n")
 	for _, unlock := range []bool{false, true} {
 		queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true, UnlockWhileProcessing: unlock})
-		added, err := canAddWhileProcessing(queue, 100*time.Millisecond)
-		if err != nil {
-			return fmt.Errorf("adding while processing: %w", err)
-		}
+		added := canAddWhileProcessing(queue, 100*time.Millisecond)
 		s.Printf("   UnlockWhileProcessing=%-5t  %s\n", unlock, map[bool]string{true: "yes", false: "no, it waits for the lock"}[added])
 	}
-	return nil
 }
 
-func (s steps) relist(ctx context.Context) error {
+func (s steps) relist(ctx context.Context) {
 	s.Printf("\n5. A relist in an informer: the notifications of its handler. The server is simulated.\n")
-	lines, err := relist(ctx)
-	if err != nil {
-		return fmt.Errorf("running the informer: %w", err)
-	}
-	for _, line := range lines {
+	for _, line := range relist(ctx) {
 		s.Printf("   %s\n", line)
 	}
-	return nil
 }
 
-func (s steps) gates(context.Context) error {
+func (s steps) gates() {
 	s.Printf("\n6. The feature gates of this process. KUBE_FEATURE_AtomicFIFO=false go run ./fifo disables one.\n")
 	for _, gate := range gates {
 		s.Printf("   %-28s %-5t  %s\n", gate.feature, features.FeatureGates().Enabled(gate.feature), gate.effect)
 	}
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/client-go/features"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // kinds are the queues that the lesson compares, the oldest first.
@@ -51,20 +53,20 @@ var gates = []struct {
 }
 
 // popAll pops until the queue is empty. It returns the deltas of each Pop.
-func popAll(queue cache.Queue) (popped []string, err error) {
-	err = untilEmpty(queue, func() error {
+func popAll(queue cache.Queue) (popped []string) {
+	untilEmpty(queue, func() error {
 		_, err := queue.Pop(func(obj any, _ bool) error {
 			popped = append(popped, strings.Join(shortDeltas(obj.(cache.Deltas)), ", "))
 			return nil
 		})
 		return err
 	})
-	return popped, err
+	return popped
 }
 
 // popBatches calls PopBatch until the queue is empty. It returns the deltas of each batch.
-func popBatches(queue cache.QueueWithBatch) (popped [][]string, err error) {
-	err = untilEmpty(queue, func() error {
+func popBatches(queue cache.QueueWithBatch) (popped [][]string) {
+	untilEmpty(queue, func() error {
 		var batch []cache.Delta
 		err := queue.PopBatch(
 			func(deltas []cache.Delta, _ bool) error { batch = deltas; return nil },
@@ -75,19 +77,17 @@ func popBatches(queue cache.QueueWithBatch) (popped [][]string, err error) {
 		}
 		return err
 	})
-	return popped, err
+	return popped
 }
 
-func untilEmpty(queue cache.Queue, pop func() error) error {
+func untilEmpty(queue cache.Queue, pop func() error) {
 	queue.Close() // After that, Pop returns ErrFIFOClosed instead of waiting.
-	for {
-		err := pop()
-		if errors.Is(err, cache.ErrFIFOClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	err := pop()
+	for err == nil {
+		err = pop()
+	}
+	if !errors.Is(err, cache.ErrFIFOClosed) {
+		lesson.Check(err)
 	}
 }
 
@@ -100,13 +100,10 @@ func shortDeltas(deltas []cache.Delta) []string {
 }
 
 // canAddWhileProcessing reports whether an Add returns within the timeout while another delta is being processed.
-func canAddWhileProcessing(queue cache.Queue, timeout time.Duration) (bool, error) {
-	if err := queue.Add(object("first", 1)); err != nil {
-		return false, err
-	}
+func canAddWhileProcessing(queue cache.Queue, timeout time.Duration) (added bool) {
+	lesson.Check(queue.Add(object("first", 1)))
 	done := make(chan error, 1)
-	added := false
-	_, err := queue.Pop(func(any, bool) error {
+	lesson.Must(queue.Pop(func(any, bool) error {
 		go func() { done <- queue.Add(object("second", 2)) }()
 		select {
 		case err := <-done:
@@ -115,9 +112,9 @@ func canAddWhileProcessing(queue cache.Queue, timeout time.Duration) (bool, erro
 		case <-time.After(timeout):
 			return nil
 		}
-	})
-	if err != nil || added {
-		return added, err
+	}))
+	if !added {
+		lesson.Check(<-done)
 	}
-	return false, <-done
+	return added
 }

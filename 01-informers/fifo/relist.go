@@ -19,7 +19,7 @@ import (
 
 // relist runs an informer on a simulated server. The server lists a@1 and b@2, sends a change of b and 410 Gone, and then
 // lists without b. relist returns the notifications of the handler, and the resourceVersions of the store.
-func relist(ctx context.Context) ([]string, error) {
+func relist(ctx context.Context) []string {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lines log
@@ -32,39 +32,30 @@ func relist(ctx context.Context) ([]string, error) {
 
 	informer := cache.NewTypedSharedIndexInformer[*corev1.ConfigMap](
 		cache.NewSharedIndexInformerWithOptions(server(lists, watches), &corev1.ConfigMap{}, cache.SharedIndexInformerOptions{}))
-	if _, err := informer.AddTypedEventHandler(handler(&lines)); err != nil {
-		return nil, fmt.Errorf("adding the handler: %w", err)
-	}
+	lesson.Must(informer.AddTypedEventHandler(handler(&lines)))
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })
 	defer running.Wait()
 	defer cancel()
 
-	gone := apierrors.NewResourceExpired("too old resource version").Status()
-	for _, step := range []struct {
-		send  func()
-		lines int
-	}{
-		{func() {}, 2},
-		{func() { first.Modify(object("b", 6)) }, 3},
-		{func() { first.Error(&gone) }, 5}, // after a back-off of 0.8 to 1.6 s (reflector.go, defaultBackoffInit)
-		{func() { second.Add(object("z", 10)) }, 6},
-	} {
-		step.send()
-		what := fmt.Sprintf("the handler was notified %d times", step.lines)
-		if err := lesson.Until(ctx, what, func() bool { return len(lines.get()) >= step.lines }); err != nil {
-			return nil, err
-		}
+	await := func(notifications int) {
+		lesson.Until(ctx, fmt.Sprintf("the handler was notified %d times", notifications), func() bool { return len(lines.get()) >= notifications })
 	}
+	await(2)
+	first.Modify(object("b", 6))
+	await(3)
+	gone := apierrors.NewResourceExpired("too old resource version").Status()
+	first.Error(&gone)
+	await(5) // after a back-off of 0.8 to 1.6 s (reflector.go, defaultBackoffInit)
+	second.Add(object("z", 10))
+	await(6)
 	lines.add("the store's resourceVersion: %q", informer.GetStore().LastStoreSyncResourceVersion())
 	second.Action(watch.Bookmark, object("", 12))
-	if err := lesson.Until(ctx, "the store has the bookmark", func() bool {
+	lesson.Until(ctx, "the store has the bookmark", func() bool {
 		return informer.GetStore().LastStoreSyncResourceVersion() != "10"
-	}); err != nil {
-		return nil, err
-	}
+	})
 	lines.add("after a bookmark, and no other event: %q", informer.GetStore().LastStoreSyncResourceVersion())
-	return lines.get(), nil
+	return lines.get()
 }
 
 type log struct {

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // call is one call of a reflector to its queue.
@@ -67,13 +69,10 @@ func bookmark(version int) func(cache.Queue) error {
 	}
 }
 
-func apply(queue cache.Queue, trace []call) error {
+func apply(queue cache.Queue, trace []call) {
 	for _, call := range trace {
-		if err := call.make(queue); err != nil {
-			return fmt.Errorf("%s: %w", call.text, err)
-		}
+		lesson.Check(call.make(queue))
 	}
-	return nil
 }
 
 func object(name string, version int) *corev1.ConfigMap {
@@ -83,7 +82,6 @@ func object(name string, version int) *corev1.ConfigMap {
 // known is a consumer's store, with the methods that a queue calls. It lists its keys in order, a real store does not.
 type known []*corev1.ConfigMap
 
-// ListKeys implements cache.KeyLister.
 func (k known) ListKeys() []string {
 	keys := make([]string, len(k))
 	for i, obj := range k {
@@ -92,7 +90,6 @@ func (k known) ListKeys() []string {
 	return keys
 }
 
-// GetByKey implements cache.KeyGetter.
 func (k known) GetByKey(key string) (any, bool, error) {
 	i := slices.IndexFunc(k, func(obj *corev1.ConfigMap) bool { return obj.Name == key })
 	if i < 0 {

@@ -2,12 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // The names of the indexes.
@@ -66,14 +67,12 @@ func ownerOrError(pod *corev1.Pod) ([]string, error) {
 }
 
 // newIndexer returns a store like that of an informer, with these Pods.
-func newIndexer(pods ...*corev1.Pod) (cache.Indexer, error) {
+func newIndexer(pods ...*corev1.Pod) cache.Indexer {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(indexers()))
 	for _, pod := range pods {
-		if err := indexer.Add(pod); err != nil {
-			return nil, fmt.Errorf("adding a Pod to the store: %w", err)
-		}
+		lesson.Check(indexer.Add(pod))
 	}
-	return indexer, nil
+	return indexer
 }
 
 func pod(namespace, name string, changes ...func(*corev1.Pod)) *corev1.Pod {

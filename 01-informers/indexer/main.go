@@ -10,9 +10,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -29,107 +28,69 @@ var program = lesson.Lesson{
 	Name:    "indexer",
 	Shows:   "The store of an informer: keys, indexes, a lookup with and without an index, and how to break it.",
 	Offline: true,
-	Run: func(_ context.Context, env *lesson.Env) error {
-		for _, step := range []func(*lesson.Env) error{
-			showKeys, showStore, showIndexes, showLookups, breakByError, breakByMutation,
-		} {
-			if err := step(env); err != nil {
-				return err
-			}
-		}
-		return nil
+	Run: func(_ context.Context, env *lesson.Env) {
+		showKeys(env)
+		showStore(env)
+		showIndexes(env)
+		showLookups(env)
+		breakByError(env)
+		breakByMutation(env)
 	},
 }
 
-func showKeys(env *lesson.Env) error {
+func showKeys(env *lesson.Env) {
 	env.Printf("1. Keys\n")
 	for _, obj := range []any{
 		pod("shop", "web-0"),
 		&corev1.Node{ObjectMeta: pod("", "node-1").ObjectMeta},
 	} {
-		key, err := cache.MetaNamespaceKeyFunc(obj)
-		if err != nil {
-			return fmt.Errorf("computing a key: %w", err)
-		}
-		name, err := cache.ParseObjectName(key)
-		if err != nil {
-			return fmt.Errorf("parsing a key: %w", err)
-		}
+		key := lesson.Must(cache.MetaNamespaceKeyFunc(obj))
+		name := lesson.Must(cache.ParseObjectName(key))
 		env.Printf("   %-12T key %-12q namespace %-7q name %q\n", obj, key, name.Namespace, name.Name)
 	}
-	return nil
 }
 
-func showStore(env *lesson.Env) error {
+func showStore(env *lesson.Env) {
 	env.Printf("\n2. A store has the latest object for each key\n")
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	for _, step := range []struct {
-		after string
-		call  func() error
-	}{
-		{"two Adds", func() error {
-			return cmp.Or(store.Add(pod("shop", "web-0")), store.Add(pod("shop", "web-1")))
-		}},
-		{"a Delete", func() error { return store.Delete(pod("shop", "web-0")) }},
-		{"a Replace", func() error { return store.Replace([]any{pod("shop", "web-7")}, "70") }},
-	} {
-		if err := step.call(); err != nil {
-			return fmt.Errorf("writing to the store: %w", err)
-		}
-		env.Printf("   %-18s %v\n", "after "+step.after+":", sorted(store.ListKeys()))
+	show := func(after string, errs ...error) {
+		lesson.Check(errors.Join(errs...))
+		env.Printf("   %-18s %v\n", "after "+after+":", sorted(store.ListKeys()))
 	}
+	show("two Adds", store.Add(pod("shop", "web-0")), store.Add(pod("shop", "web-1")))
+	show("a Delete", store.Delete(pod("shop", "web-0")))
+	show("a Replace", store.Replace([]any{pod("shop", "web-7")}, "70"))
 	_, found, err := store.GetByKey("shop/web-1")
+	lesson.Check(err)
 	env.Printf("   shop/web-1 found:  %t\n", found)
-	return err
 }
 
-func showIndexes(env *lesson.Env) error {
+func showIndexes(env *lesson.Env) {
 	env.Printf("\n3. Indexes: a name, and a function that returns the values of an object\n")
-	indexer, err := newIndexer(shop()...)
-	if err != nil {
-		return err
-	}
+	indexer := newIndexer(shop()...)
 	for _, name := range []string{cache.NamespaceIndex, byNode, byApp, byOwner} {
 		env.Printf("   %s\n", name)
 		for _, value := range sorted(indexer.ListIndexFuncValues(name)) {
-			keys, err := indexer.IndexKeys(name, value)
-			if err != nil {
-				return fmt.Errorf("looking up %s=%s: %w", name, value, err)
-			}
-			env.Printf("     %-12s %s\n", value, strings.Join(keys, " "))
+			env.Printf("     %-12s %s\n", value, strings.Join(lesson.Must(indexer.IndexKeys(name, value)), " "))
 		}
 	}
 	// Index takes an object instead of a value, and returns the objects that share a value with it.
-	sameNode, err := indexer.Index(byNode, shop()[0])
-	if err != nil {
-		return fmt.Errorf("looking up the Pods on the same node: %w", err)
-	}
+	sameNode := lesson.Must(indexer.Index(byNode, shop()[0]))
 	env.Printf("   Index: on the node of shop/web-0 there are %d Pods\n", len(sameNode))
-	_, err = indexer.ByIndex("by-image", "none")
+	_, err := indexer.ByIndex("by-image", "none")
 	env.Printf("   ByIndex with an unknown name: %v\n", err)
-	return nil
 }
 
-func showLookups(env *lesson.Env) error {
+func showLookups(env *lesson.Env) {
 	env.Printf("\n4. One lookup in %d Pods: those on one node\n", fleetSize)
-	indexer, err := newFleet()
-	if err != nil {
-		return err
-	}
+	indexer := newFleet()
 	without, examined := scan(indexer, "node-7")
-	with, err := lookUp(indexer, "node-7")
-	if err != nil {
-		return err
-	}
+	with := lookUp(indexer, "node-7")
 	env.Printf("   without an index:  %d found, %d examined\n", len(without), examined)
 	env.Printf("   with an index:     %d found, %d examined: %d times fewer\n", len(with), len(with), examined/len(with))
-	slow, fast, err := measure(indexer, "node-7")
-	if err != nil {
-		return err
-	}
+	slow, fast := measure(indexer, "node-7")
 	env.Printf("   measured here:     %v without, %v with: %.0f times faster\n",
 		slow.Round(time.Microsecond), fast.Round(time.Microsecond), float64(slow)/float64(fast))
-	return nil
 }
 
 func sorted(values []string) []string {

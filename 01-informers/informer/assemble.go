@@ -24,19 +24,15 @@ type informer struct {
 }
 
 // assemble connects the parts. The session observes each of them.
-func assemble(s *session) (*informer, error) {
+func assemble(s *session) *informer {
 	probe := &handmade.Probe{Observe: s.observe}
-	listerWatcher, err := s.listerWatcher()
-	if err != nil {
-		return nil, err
-	}
-	made := handmade.New(handmade.Options{Name: "configmaps", ListerWatcher: listerWatcher, Probe: probe})
+	made := handmade.New(handmade.Options{Name: "configmaps", ListerWatcher: s.listerWatcher(), Probe: probe})
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](50*time.Millisecond, time.Second)
 	queue := handmade.NewWorkQueue("configmaps", limiter, clock.RealClock{}, probe)
 	made.AddHandler(handmade.Enqueue(queue))
 	// The worker does nothing: what a reconciliation does is the subject of chapter 09.
 	work := func(context.Context, cache.ObjectName) error { return nil }
-	return &informer{Informer: made, workers: &handmade.Workers{Queue: queue, Count: 1, Work: work, Probe: probe}}, nil
+	return &informer{Informer: made, workers: &handmade.Workers{Queue: queue, Count: 1, Work: work, Probe: probe}}
 }
 
 // run runs the informer, and the workers once the handler has been notified of the whole initial list.
@@ -50,12 +46,8 @@ func (i *informer) run(ctx context.Context) {
 }
 
 // sharedInformer returns client-go's informer for the same objects.
-func sharedInformer(s *session) (cache.SharedIndexInformer, error) {
-	listerWatcher, err := s.listerWatcher()
-	if err != nil {
-		return nil, err
-	}
-	return cache.NewSharedIndexInformerWithOptions(listerWatcher, &corev1.ConfigMap{}, cache.SharedIndexInformerOptions{}), nil
+func sharedInformer(s *session) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformerWithOptions(s.listerWatcher(), &corev1.ConfigMap{}, cache.SharedIndexInformerOptions{})
 }
 
 // states returns the uids and resourceVersions of the objects in a store.

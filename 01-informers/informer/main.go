@@ -23,44 +23,26 @@ var program = lesson.Lesson{
 	Run:   run,
 }
 
-func run(ctx context.Context, env *lesson.Env) error {
+func run(ctx context.Context, env *lesson.Env) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 
 	s := &session{Env: env}
-	if _, err := s.CreateConfigMap(ctx, "apple", ""); err != nil {
-		return err
-	}
+	s.CreateConfigMap(ctx, "apple", "")
 	s.Printf("1. One ConfigMap, apple, exists. The informer starts: a list, and the watch that follows it\n")
-	assembled, err := assemble(s)
-	if err != nil {
-		return err
-	}
-	shared, err := sharedInformer(s)
-	if err != nil {
-		return err
-	}
+	assembled, shared := assemble(s), sharedInformer(s)
 	running.Go(func() { assembled.run(ctx) })
 	running.Go(func() { shared.RunWithContext(ctx) })
-	if err := s.printUntilDone(ctx); err != nil {
-		return err
-	}
+	s.printUntilDone(ctx)
 
 	s.Printf("2. apple changes: one watch event, one delta, one write to the store, one notification, one key\n")
-	if err := s.UpdateConfigMap(ctx, "apple", "red"); err != nil {
-		return err
-	}
-	if err := s.printUntilDone(ctx); err != nil {
-		return err
-	}
+	s.UpdateConfigMap(ctx, "apple", "red")
+	s.printUntilDone(ctx)
 
 	s.Printf("3. A cache.SharedIndexInformer has had the same input\n")
 	same := func() bool { return slices.Equal(states(shared.GetStore()), states(assembled.Store())) }
-	if err := lesson.Until(ctx, "the stores are the same", same); err != nil {
-		return err
-	}
+	lesson.Until(ctx, "the stores are the same", same)
 	s.Printf("   its store has the same objects, at the same resourceVersions: %t\n", same())
-	return nil
 }

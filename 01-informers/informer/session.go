@@ -24,14 +24,11 @@ type session struct {
 }
 
 // listerWatcher returns the input of one informer, which can be interrupted.
-func (s *session) listerWatcher() (cache.ListerWatcher, error) {
-	link, client, err := lesson.NewLink(s.Config)
-	if err != nil {
-		return nil, fmt.Errorf("creating a client: %w", err)
-	}
+func (s *session) listerWatcher() cache.ListerWatcher {
+	link, client := lesson.NewLink(s.Config)
 	s.links = append(s.links, link)
 	return cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", s.Namespace,
-		func(options *metav1.ListOptions) { options.LabelSelector = lesson.Label }), nil
+		func(options *metav1.ListOptions) { options.LabelSelector = lesson.Label })
 }
 
 // observe is called by the parts. It drops bookmarks, because the server sends them at any time.
@@ -58,20 +55,16 @@ func line(event handmade.Event) string {
 }
 
 // printUntilDone waits until the worker is done with the one object, and prints the events since the last print.
-func (s *session) printUntilDone(ctx context.Context) error {
-	done := func() bool {
+func (s *session) printUntilDone(ctx context.Context) {
+	lesson.Until(ctx, "the worker is done", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.events) > 0 && s.events[len(s.events)-1].Stage == handmade.StageDone
-	}
-	if err := lesson.Until(ctx, "the worker is done", done); err != nil {
-		return err
-	}
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, event := range s.events {
 		s.Printf("   %s\n", line(event))
 	}
 	s.events = nil
-	return nil
 }

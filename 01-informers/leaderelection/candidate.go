@@ -62,7 +62,7 @@ type candidate struct {
 }
 
 // start starts a candidate. It stops when ctx is cancelled, or by stop, which releases the Lease in order.
-func start(ctx context.Context, lock *lock, durations durations, release bool) (*candidate, error) {
+func start(ctx context.Context, lock *lock, durations durations) *candidate {
 	// client-go logs the election. The lesson prints it itself, and so discards the log. An operator keeps the
 	// logger.
 	ctx = klog.NewContext(ctx, klog.Logger{})
@@ -73,25 +73,19 @@ func start(ctx context.Context, lock *lock, durations durations, release bool) (
 		leading: make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{}),
 	}
 	lock.workEnded = func() bool { return !c.working.Load() }
-	var err error
-	c.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	c.elector = lesson.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: leaseName, Lock: lock,
 		LeaseDuration: durations.lease, RenewDeadline: durations.renew, RetryPeriod: durations.retry,
-		ReleaseOnCancel: release,
+		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			// Runs in a goroutine. Run does not wait for it, neither to renew nor to return.
 			OnStartedLeading: func(lease context.Context) { c.work(lease, working) },
 			// Is called also if the candidate has never led.
 			OnStoppedLeading: func() { close(c.stopped) },
 		},
-	})
-	if err != nil {
-		stopWork()
-		resign()
-		return nil, err
-	}
+	}))
 	go c.elector.Run(ctx)
-	return c, nil
+	return c
 }
 
 // work simulates the controllers of an operator. It ends when the elector cancels lease, because the Lease is
@@ -123,18 +117,15 @@ func (c *candidate) stop() {
 	<-c.stopped
 }
 
-func (c *candidate) awaitLeading(ctx context.Context) error {
-	return await(ctx, c.name+" leads", c.leading)
-}
+func (c *candidate) awaitLeading(ctx context.Context) { await(ctx, c.name+" leads", c.leading) }
 
 // await waits until the channel is closed.
-func await(ctx context.Context, what string, done <-chan struct{}) error {
+func await(ctx context.Context, what string, done <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, lesson.Patience)
 	defer cancel()
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting until %s: %w", what, ctx.Err())
+		lesson.Check(fmt.Errorf("waiting until %s: %w", what, ctx.Err()))
 	}
 }

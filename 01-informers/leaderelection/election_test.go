@@ -53,8 +53,7 @@ func TestWithReleaseOnCancelTheWorkContinuesWhileTheServerDoesNotRespond(t *test
 				lease, err := resourcelock.New(resourcelock.LeasesResourceLock, metav1.NamespaceDefault, leaseName,
 					client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: "a"})
 				g.Expect(err).NotTo(HaveOccurred())
-				a, err := start(t.Context(), &lock{Interface: lease}, usual, true)
-				g.Expect(err).NotTo(HaveOccurred())
+				a := start(t.Context(), &lock{Interface: lease}, usual)
 				time.Sleep(61 * time.Second) // many renewals; they are at even seconds
 				held, err := client.CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), leaseName, metav1.GetOptions{})
 				g.Expect(err).NotTo(HaveOccurred())

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // errCut is the error of every request after cut.
@@ -25,8 +26,6 @@ type lock struct {
 	inOrder atomic.Bool
 }
 
-var _ resourcelock.Interface = &lock{}
-
 // newLock returns a lock with a client of its own. The identity must be unique among all candidates over time,
 // because two candidates with one identity both lead. A hostname is not unique: the next Pod of a StatefulSet and a
 // restarted container have the same. Add a UUID.
@@ -36,19 +35,12 @@ var _ resourcelock.Interface = &lock{}
 // resourcelock.NewFromKubeconfig sets half of RenewDeadline, and at least a second. With 15 s, 10 s and 2 s that
 // allows work for up to 2 + 10 + 5 + 5 = 22 s after the last renewal, if ReleaseOnCancel is set and the server
 // responds late to the first request of the release, and not to the second.
-func newLock(config *rest.Config, namespace, identity string, durations durations) (*lock, error) {
+func newLock(config *rest.Config, namespace, identity string, durations durations) *lock {
 	config = rest.CopyConfig(config)
 	config.Timeout = durations.request
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "leader-election"))
-	if err != nil {
-		return nil, fmt.Errorf("creating a client: %w", err)
-	}
-	lease, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, leaseName,
-		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: identity})
-	if err != nil {
-		return nil, fmt.Errorf("creating a lock: %w", err)
-	}
-	return &lock{Interface: lease}, nil
+	client := lesson.Must(kubernetes.NewForConfig(rest.AddUserAgent(config, "leader-election")))
+	return &lock{Interface: lesson.Must(resourcelock.New(resourcelock.LeasesResourceLock, namespace, leaseName,
+		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: identity}))}
 }
 
 // cut makes every later request fail.
@@ -63,7 +55,6 @@ func (l *lock) check(ctx context.Context) error {
 	return nil
 }
 
-// Get reads the record.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if err := l.check(ctx); err != nil {
 		return nil, nil, err
@@ -71,7 +62,6 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return l.Interface.Get(ctx)
 }
 
-// Create writes the first record.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.check(ctx); err != nil {
 		return err

@@ -17,7 +17,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,43 +45,35 @@ type session struct {
 	a, b, c *candidate
 }
 
-func run(ctx context.Context, env *lesson.Env) error {
+func run(ctx context.Context, env *lesson.Env) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := brief.check(); err != nil {
-		return err
-	}
+	lesson.Check(brief.check())
 	s := &session{Env: env}
 	defer func() {
 		if s.c != nil {
 			s.c.stop()
 		}
 	}()
-	return lesson.Steps(ctx, s.elect, s.release, s.lose, s.writeLate)
+	s.elect(ctx)
+	s.release(ctx)
+	s.lose(ctx)
+	s.writeLate(ctx)
 }
 
 // candidate starts a candidate. If another one leads, it waits until the new one has read that.
-func (s *session) candidate(ctx context.Context, name, leader string) (*candidate, error) {
-	lock, err := newLock(s.Config, s.Namespace, name, brief)
-	if err != nil {
-		return nil, err
-	}
-	c, err := start(ctx, lock, brief, true)
-	if err != nil {
-		return nil, fmt.Errorf("starting the candidate %s: %w", name, err)
-	}
+func (s *session) candidate(ctx context.Context, name, leader string) *candidate {
+	c := start(ctx, newLock(s.Config, s.Namespace, name, brief), brief)
 	if leader == "" {
-		return c, c.awaitLeading(ctx)
+		c.awaitLeading(ctx)
+	} else {
+		lesson.Until(ctx, name+" has read that "+leader+" leads", func() bool { return c.elector.GetLeader() == leader })
 	}
-	return c, lesson.Until(ctx, name+" has read that "+leader+" leads", func() bool { return c.elector.GetLeader() == leader })
+	return c
 }
 
 // printLease prints the holder and the number of transitions.
-func (s *session) printLease(ctx context.Context) error {
-	lease, err := s.Client.CoordinationV1().Leases(s.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("getting the Lease: %w", err)
-	}
+func (s *session) printLease(ctx context.Context) {
+	lease := lesson.Must(s.Client.CoordinationV1().Leases(s.Namespace).Get(ctx, leaseName, metav1.GetOptions{}))
 	s.Printf("   the Lease: holder %s, transitions %d\n", *lease.Spec.HolderIdentity, *lease.Spec.LeaseTransitions)
-	return nil
 }

@@ -16,13 +16,9 @@ import (
 type requests struct{ lesson.Requests }
 
 // counted returns a client whose requests are counted.
-func counted(config *rest.Config) (*requests, kubernetes.Interface, error) {
+func counted(config *rest.Config) (*requests, kubernetes.Interface) {
 	requests := &requests{}
-	client, err := kubernetes.NewForConfig(requests.Record(config))
-	if err != nil {
-		return nil, nil, fmt.Errorf("creating a client: %w", err)
-	}
-	return requests, client, nil
+	return requests, lesson.Must(kubernetes.NewForConfig(requests.Record(config)))
 }
 
 // String returns the number of requests since the last Take, in total and by verb.
@@ -46,19 +42,16 @@ type countingIndexer struct {
 	scans, namespaceIndex, otherIndexes int
 }
 
-// List implements cache.Store.
 func (c *countingIndexer) List() []any {
 	c.scans++
 	return c.Indexer.List()
 }
 
-// Index implements cache.Indexer.
 func (c *countingIndexer) Index(name string, obj any) ([]any, error) {
 	c.countIndex(name)
 	return c.Indexer.Index(name, obj)
 }
 
-// ByIndex implements cache.Indexer.
 func (c *countingIndexer) ByIndex(name, value string) ([]any, error) {
 	c.countIndex(name)
 	return c.Indexer.ByIndex(name, value)
@@ -78,7 +71,6 @@ type countingSelector struct {
 	compared int
 }
 
-// Matches implements labels.Selector.
 func (c *countingSelector) Matches(set labels.Labels) bool {
 	c.compared++
 	return c.Selector.Matches(set)

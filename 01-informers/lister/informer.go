@@ -25,7 +25,7 @@ func newInformer(client kubernetes.Interface, namespace string) *informer {
 }
 
 // start starts the informer, and returns when its cache has synced.
-func (i *informer) start(ctx context.Context) error {
+func (i *informer) start(ctx context.Context) {
 	running, cancel := context.WithCancel(ctx)
 	i.cancel = cancel
 	i.factory.StartWithContext(running)
@@ -33,9 +33,8 @@ func (i *informer) start(ctx context.Context) error {
 	defer done()
 	if err := i.factory.WaitForCacheSyncWithContext(waiting).AsError(); err != nil {
 		i.stop()
-		return fmt.Errorf("waiting for the cache: %w", err)
+		lesson.Check(fmt.Errorf("waiting for the cache: %w", err))
 	}
-	return nil
 }
 
 // stop ends the watch, and waits for it. The store keeps its objects.

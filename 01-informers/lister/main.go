@@ -18,7 +18,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,103 +44,71 @@ type session struct {
 	client   kubernetes.Interface
 }
 
-func run(ctx context.Context, env *lesson.Env) error {
-	if err := env.CreatePods(ctx, "web-0", "web-1", "web-2", "web-3", "db-0", "db-1"); err != nil {
-		return err
-	}
-	requests, client, err := counted(env.Config)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, env *lesson.Env) {
+	env.CreatePods(ctx, "web-0", "web-1", "web-2", "web-3", "db-0", "db-1")
+	requests, client := counted(env.Config)
 	s := &session{env, requests, client}
-	return lesson.Steps(ctx, s.listFromServer, s.listFromStore, s.readStaleStore, s.selectPods)
+	s.listFromServer(ctx)
+	s.listFromStore(ctx)
+	s.readStaleStore(ctx)
+	s.selectPods()
 }
 
-func (s *session) listFromServer(ctx context.Context) error {
+func (s *session) listFromServer(ctx context.Context) {
 	s.Printf("1. cache.Lister: the half of a ListerWatcher that lists\n")
 	lister := cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), "pods", s.Namespace, fields.Everything())
 	for range 3 {
-		list, err := lister.ListWithContext(ctx, metav1.ListOptions{})
-		if err != nil {
-			return fmt.Errorf("listing from the server: %w", err)
-		}
+		list := lesson.Must(lister.ListWithContext(ctx, metav1.ListOptions{}))
 		s.Printf("   %d Pods, requests so far: %s\n", len(list.(*corev1.PodList).Items), s.requests)
 	}
-	return nil
 }
 
-func (s *session) listFromStore(ctx context.Context) error {
+func (s *session) listFromStore(ctx context.Context) {
 	s.Printf("\n2. The generated lister: it reads from the store of an informer\n")
 	s.requests.Take()
 	informer := newInformer(s.client, s.Namespace)
-	pods, err := informer.lister.List(labels.Everything())
-	if err != nil {
-		return fmt.Errorf("listing before the start: %w", err)
-	}
+	pods := lesson.Must(informer.lister.List(labels.Everything()))
 	s.Printf("   before the informer is started:       %d Pods, no error, requests: %s\n", len(pods), s.requests)
-	if err := informer.start(ctx); err != nil {
-		return err
-	}
+	informer.start(ctx)
 	defer informer.stop()
 	s.Printf("   the informer has synced,              requests: %s\n", s.requests)
 	s.requests.Take()
 	for range 1000 {
-		if pods, err = informer.lister.Pods(s.Namespace).List(labels.Everything()); err != nil {
-			return fmt.Errorf("listing from the store: %w", err)
-		}
-		if _, err := informer.lister.Pods(s.Namespace).Get("web-0"); err != nil {
-			return fmt.Errorf("getting from the store: %w", err)
-		}
+		pods = lesson.Must(informer.lister.Pods(s.Namespace).List(labels.Everything()))
+		lesson.Must(informer.lister.Pods(s.Namespace).Get("web-0"))
 	}
 	s.Printf("   1000 times List (%d Pods) and Get:     requests: %s\n", len(pods), s.requests)
-	return nil
 }
 
-func (s *session) readStaleStore(ctx context.Context) error {
+func (s *session) readStaleStore(ctx context.Context) {
 	s.Printf("\n3. A lister has what the informer received last\n")
 	informer := newInformer(s.client, s.Namespace)
-	if err := informer.start(ctx); err != nil {
-		return err
-	}
+	informer.start(ctx)
 	defer informer.stop()
 	s.requests.Take()
-	if err := s.CreatePods(ctx, "during"); err != nil {
-		return err
-	}
-	if err := lesson.Until(ctx, "the Pod is in the cache", func() bool {
+	s.CreatePods(ctx, "during")
+	lesson.Until(ctx, "the Pod is in the cache", func() bool {
 		_, err := informer.lister.Pods(s.Namespace).Get("during")
 		return err == nil
-	}); err != nil {
-		return err
-	}
+	})
 	s.Printf("   a Pod created during the watch:       the lister has it, requests: %s\n", s.requests)
 
 	informer.stop()
-	if err := s.CreatePods(ctx, "after"); err != nil {
-		return err
-	}
+	s.CreatePods(ctx, "after")
 	_, err := informer.lister.Pods(s.Namespace).Get("after")
 	s.Printf("   a Pod created after the watch ended:  the lister: %v\n", err)
-	if _, err := s.client.CoreV1().Pods(s.Namespace).Get(ctx, "after", metav1.GetOptions{}); err != nil {
-		return fmt.Errorf("getting the Pod from the server: %w", err)
-	}
+	lesson.Must(s.client.CoreV1().Pods(s.Namespace).Get(ctx, "after", metav1.GetOptions{}))
 	s.Printf("                                         the server has it\n")
 	_, err = s.client.CoreV1().Pods(s.Namespace).Get(ctx, "none", metav1.GetOptions{})
 	s.Printf("   a Pod that does not exist:            the server: %v\n", err)
 	_, err = informer.lister.Pods("another-namespace").Get("web-0")
 	s.Printf("   a namespace that is not watched:      the lister: %v\n", err)
-	return nil
 }
 
-func (s *session) selectPods(context.Context) error {
+func (s *session) selectPods() {
 	s.Printf("\n4. List with a selector, of %d Pods in %d namespaces, %d of them with app=web\n", fleetSize, namespaces, fleetSize/apps)
-	costs, err := selectorCosts()
-	if err != nil {
-		return err
-	}
-	for _, cost := range costs {
+	for _, cost := range selectorCosts() {
 		s.Printf("   %s\n", cost)
 	}
 	s.Printf("   A lister uses one index only, that of namespaces. For other indexes, call ByIndex of the indexer.\n")
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	listerscorev1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 const (
@@ -26,26 +28,21 @@ var byLabel = cache.Indexers{byApp: cache.TypedIndexerFuncToIndexerFunc(func(pod
 
 // newFleet returns a store with fleetSize Pods and these indexes. Each app has the same number of Pods; app
 // 0 is called web.
-func newFleet(indexers ...cache.Indexers) (*countingIndexer, error) {
+func newFleet(indexers ...cache.Indexers) *countingIndexer {
 	indexer := &countingIndexer{Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
 	for _, added := range indexers {
-		if err := indexer.AddIndexers(added); err != nil {
-			return nil, fmt.Errorf("adding an index: %w", err)
-		}
+		lesson.Check(indexer.AddIndexers(added))
 	}
 	for i := range fleetSize {
 		app := fmt.Sprintf("app-%d", i%apps)
 		if i%apps == 0 {
 			app = "web"
 		}
-		err := indexer.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		lesson.Check(indexer.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: fmt.Sprintf("ns-%d", i%namespaces), Name: fmt.Sprintf("pod-%d", i), Labels: map[string]string{"app": app},
-		}})
-		if err != nil {
-			return nil, fmt.Errorf("filling the store: %w", err)
-		}
+		}}))
 	}
-	return indexer, nil
+	return indexer
 }
 
 // cost is what one query did in the store.
@@ -60,57 +57,39 @@ func (c cost) String() string {
 		c.query, c.found, c.compared, c.scans, c.byNamespace, c.byLabel)
 }
 
+// query looks for Pods, and returns how many it has found.
+type query func(cache.Indexer, labels.Selector) int
+
 // measure runs a query on a store with these indexes.
-func measure(query string, call func(cache.Indexer, labels.Selector) (int, error), indexers ...cache.Indexers) (cost, error) {
-	indexer, err := newFleet(indexers...)
-	if err != nil {
-		return cost{}, err
-	}
+func measure(name string, run query, indexers ...cache.Indexers) cost {
+	indexer := newFleet(indexers...)
 	selector := &countingSelector{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
-	found, err := call(indexer, selector)
-	if err != nil {
-		return cost{}, fmt.Errorf("running %s: %w", query, err)
-	}
+	found := run(indexer, selector)
 	return cost{
-		query: query, found: found, compared: selector.compared,
+		query: name, found: found, compared: selector.compared,
 		scans: indexer.scans, byNamespace: indexer.namespaceIndex, byLabel: indexer.otherIndexes,
-	}, nil
+	}
 }
 
-func listAll(indexer cache.Indexer, selector labels.Selector) (int, error) {
-	pods, err := listerscorev1.NewPodLister(indexer).List(selector)
-	return len(pods), err
+func listAll(indexer cache.Indexer, selector labels.Selector) int {
+	return len(lesson.Must(listerscorev1.NewPodLister(indexer).List(selector)))
 }
 
-func listNamespace(indexer cache.Indexer, selector labels.Selector) (int, error) {
-	pods, err := listerscorev1.NewPodLister(indexer).Pods("ns-0").List(selector)
-	return len(pods), err
+func listNamespace(indexer cache.Indexer, selector labels.Selector) int {
+	return len(lesson.Must(listerscorev1.NewPodLister(indexer).Pods("ns-0").List(selector)))
 }
 
-func lookUp(indexer cache.Indexer, _ labels.Selector) (int, error) {
-	pods, err := indexer.ByIndex(byApp, "web")
-	return len(pods), err
+func lookUp(indexer cache.Indexer, _ labels.Selector) int {
+	return len(lesson.Must(indexer.ByIndex(byApp, "web")))
 }
 
 // selectorCosts runs the same query in five ways.
-func selectorCosts() ([]cost, error) {
-	var costs []cost
-	for _, way := range []struct {
-		query    string
-		call     func(cache.Indexer, labels.Selector) (int, error)
-		indexers []cache.Indexers
-	}{
-		{"List(app=web), without an index for app", listAll, []cache.Indexers{byNamespace}},
-		{"List(app=web), with one", listAll, []cache.Indexers{byNamespace, byLabel}},
-		{`Pods("ns-0").List(app=web), without an index for app`, listNamespace, []cache.Indexers{byNamespace}},
-		{`Pods("ns-0").List(app=web), with one`, listNamespace, []cache.Indexers{byNamespace, byLabel}},
-		{"indexer.ByIndex(by-app, web)", lookUp, []cache.Indexers{byNamespace, byLabel}},
-	} {
-		cost, err := measure(way.query, way.call, way.indexers...)
-		if err != nil {
-			return nil, err
-		}
-		costs = append(costs, cost)
+func selectorCosts() []cost {
+	return []cost{
+		measure("List(app=web), without an index for app", listAll, byNamespace),
+		measure("List(app=web), with one", listAll, byNamespace, byLabel),
+		measure(`Pods("ns-0").List(app=web), without an index for app`, listNamespace, byNamespace),
+		measure(`Pods("ns-0").List(app=web), with one`, listNamespace, byNamespace, byLabel),
+		measure("indexer.ByIndex(by-app, web)", lookUp, byNamespace, byLabel),
 	}
-	return costs, nil
 }

@@ -45,6 +45,11 @@ func (all events) String() string {
 	return strings.Join(texts, ", ")
 }
 
+// mustReceive ends the lesson at an ERROR event.
+func mustReceive(ctx context.Context, w watch.Interface, n int) events {
+	return lesson.Must(receive(ctx, w, n))
+}
+
 // receive receives n events. It returns an ERROR event as an error, with the events before it.
 func receive(ctx context.Context, w watch.Interface, n int) (events, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lesson.Patience, fmt.Errorf("no event within %s", lesson.Patience))
@@ -61,10 +66,7 @@ func receive(ctx context.Context, w watch.Interface, n int) (events, error) {
 			if one.Type == watch.Error {
 				return all, apierrors.FromObject(one.Object)
 			}
-			object, err := apimeta.Accessor(one.Object)
-			if err != nil {
-				return all, err
-			}
+			object := lesson.Must(apimeta.Accessor(one.Object))
 			all = append(all, event{
 				kind: one.Type, name: object.GetName(), resourceVersion: object.GetResourceVersion(),
 				deleting:         object.GetDeletionTimestamp() != nil,
@@ -84,11 +86,7 @@ func names(pods []corev1.Pod) string {
 }
 
 // label changes a pod, for one MODIFIED event.
-func (o *observer) label(ctx context.Context, name string) error {
-	_, err := o.Client.CoreV1().Pods(o.Namespace).Patch(ctx, name, types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("labelling the pod %s: %w", name, err)
-	}
-	return nil
+func (o *observer) label(ctx context.Context, name string) {
+	lesson.Must(o.Client.CoreV1().Pods(o.Namespace).Patch(ctx, name, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{}))
 }

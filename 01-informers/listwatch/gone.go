@@ -23,65 +23,37 @@ import (
 // holds: at least the last 100, and on a busy server those of about the last 75 s (k8s.io/apiserver@v0.37.0
 // pkg/storage/cacher/watch_cache_history.go, GetIntervalLocked and resizeCacheLocked). A young cluster still has all
 // changes of pods. A resourceVersion from before a CRD was created is always too old for its objects.
-func (o *observer) gone(ctx context.Context) error {
+func (o *observer) gone(ctx context.Context) {
 	o.Printf("5. 410 Gone, and the relist\n")
-	before, err := o.pods.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	notes, err := o.notes(o.requests.Record(o.Config))
-	if err != nil {
-		return err
-	}
-	remove, err := o.createCRD(ctx)
-	if err != nil {
-		return err
-	}
-	defer remove()
+	before := lesson.Must(o.pods.List(ctx, metav1.ListOptions{}))
+	notes := o.notes(o.requests.Record(o.Config))
+	defer o.createCRD(ctx)()
 	for _, name := range []string{"x", "y"} {
 		note := &unstructured.Unstructured{}
 		note.SetGroupVersionKind(o.resource().GroupVersion().WithKind("Note"))
 		note.SetName(name)
-		if _, err := notes.Create(ctx, note, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating the note %s: %w", name, err)
-		}
+		lesson.Must(notes.Create(ctx, note, metav1.CreateOptions{}))
 	}
 	o.requests.Take()
 
-	w, err := notes.Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion})
-	if err != nil {
-		return err
-	}
+	w := lesson.Must(notes.Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion}))
 	defer w.Stop()
-	_, err = receive(ctx, w, 1)
+	_, err := receive(ctx, w, 1)
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) || !apierrors.IsResourceExpired(err) {
-		return fmt.Errorf("watching from an old resourceVersion: expected 410, got: %w", err)
+		lesson.Check(fmt.Errorf("watching from an old resourceVersion: expected 410, got: %w", err))
 	}
 	o.Printf("   watched from an old resourceVersion: ERROR, code %d, reason %s\n", status.ErrStatus.Code, status.ErrStatus.Reason)
 	o.PrintRequests(o.requests.Take())
 	o.Printf("   The HTTP status is 200: the 410 is an event in the stream, the first and the last.\n")
 
-	list, err := notes.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	again, err := notes.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	if err != nil {
-		return err
-	}
+	list := lesson.Must(notes.List(ctx, metav1.ListOptions{}))
+	again := lesson.Must(notes.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}))
 	defer again.Stop()
-	if err := notes.Delete(ctx, "x", metav1.DeleteOptions{}); err != nil {
-		return err
-	}
-	seen, err := receive(ctx, again, 1)
-	if err != nil {
-		return err
-	}
-	o.Printf("   listed again: %d notes; watched from there: %s\n", len(list.Items), seen)
+	lesson.Check(notes.Delete(ctx, "x", metav1.DeleteOptions{}))
+	o.Printf("   listed again: %d notes; watched from there: %s\n", len(list.Items), mustReceive(ctx, again, 1))
 	o.requests.Take()
 	o.Printf("   No event reports what was deleted before the new list: compare it with the objects that you know.\n\n")
-	return nil
 }
 
 // resource is in an API group that only this run uses.
@@ -89,37 +61,28 @@ func (o *observer) resource() schema.GroupVersionResource {
 	return lesson.Notes(o.Namespace + ".example.com")
 }
 
-func (o *observer) notes(config *rest.Config) (dynamic.ResourceInterface, error) {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return client.Resource(o.resource()).Namespace(o.Namespace), nil
+func (o *observer) notes(config *rest.Config) dynamic.ResourceInterface {
+	return lesson.Must(dynamic.NewForConfig(config)).Resource(o.resource()).Namespace(o.Namespace)
 }
 
 // createCRD creates a CRD and waits until the server serves it. It returns a function that deletes the CRD.
-func (o *observer) createCRD(ctx context.Context) (remove func(), err error) {
-	client, err := dynamic.NewForConfig(o.Config)
-	if err != nil {
-		return nil, err
-	}
-	crds, crd := client.Resource(lesson.CRDs), lesson.NoteCRD(o.resource().Group)
-	// The request is not cancelled by Ctrl-C: the server could create the CRD all the same, and the lesson would not
+func (o *observer) createCRD(ctx context.Context) (remove func()) {
+	crds, crd := lesson.Must(dynamic.NewForConfig(o.Config)).Resource(lesson.CRDs), lesson.NoteCRD(o.resource().Group)
+	// The requests are not cancelled by Ctrl-C: the server could create the CRD all the same, and the lesson would not
 	// delete it.
-	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), lesson.Patience)
+	uncancelled := context.WithoutCancel(ctx)
+	creating, cancel := context.WithTimeout(uncancelled, lesson.Patience)
 	defer cancel()
-	if _, err := crds.Create(creating, crd, metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("creating the CRD: %w", err)
-	}
+	lesson.Must(crds.Create(creating, crd, metav1.CreateOptions{}))
 	remove = func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lesson.Patience)
+		deleting, cancel := context.WithTimeout(uncancelled, lesson.Patience)
 		defer cancel()
-		if err := crds.Delete(ctx, crd.GetName(), metav1.DeleteOptions{}); err != nil {
+		if err := crds.Delete(deleting, crd.GetName(), metav1.DeleteOptions{}); err != nil {
 			o.Printf("   deleting the CRD: %v\n", err)
 		}
 	}
-	notes := client.Resource(o.resource()).Namespace(o.Namespace)
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, lesson.Patience, true, func(ctx context.Context) (bool, error) {
+	notes := o.notes(o.Config)
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, lesson.Patience, true, func(ctx context.Context) (bool, error) {
 		_, err := notes.List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) {
 			return false, nil
@@ -128,7 +91,7 @@ func (o *observer) createCRD(ctx context.Context) (remove func(), err error) {
 	})
 	if err != nil {
 		remove()
-		return nil, fmt.Errorf("waiting for the CRD: %w", err)
+		lesson.Check(fmt.Errorf("waiting for the CRD: %w", err))
 	}
-	return remove, nil
+	return remove
 }

@@ -35,123 +35,70 @@ type observer struct {
 	pods     typedcorev1.PodInterface
 }
 
-func newObserver(env *lesson.Env) (*observer, error) {
+func newObserver(env *lesson.Env) *observer {
 	o := &observer{Env: env}
-	client, err := kubernetes.NewForConfig(o.requests.Record(env.Config))
-	if err != nil {
-		return nil, err
-	}
-	o.pods = client.CoreV1().Pods(env.Namespace)
-	return o, nil
+	o.pods = lesson.Must(kubernetes.NewForConfig(o.requests.Record(env.Config))).CoreV1().Pods(env.Namespace)
+	return o
 }
 
-func run(ctx context.Context, env *lesson.Env) error {
-	o, err := newObserver(env)
-	if err != nil {
-		return err
-	}
-	if err := env.CreatePods(ctx, "a", "b", "c"); err != nil {
-		return err
-	}
-	return lesson.Steps(ctx, o.listThenWatch, o.watchWithoutVersion, o.resume, o.page, o.gone, o.stream, o.asFunctions)
+func run(ctx context.Context, env *lesson.Env) {
+	o := newObserver(env)
+	env.CreatePods(ctx, "a", "b", "c")
+	o.listThenWatch(ctx)
+	o.watchWithoutVersion(ctx)
+	o.resume(ctx)
+	o.page(ctx)
+	o.gone(ctx)
+	o.stream(ctx)
+	o.asFunctions(ctx)
 }
 
 // listAndWatch lists the pods and watches them from the resourceVersion of the list.
-func (o *observer) listAndWatch(ctx context.Context) (listed string, w watch.Interface, err error) {
-	list, err := o.pods.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return "", nil, err
-	}
-	w, err = o.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	return names(list.Items), w, err
+func (o *observer) listAndWatch(ctx context.Context) (listed string, w watch.Interface) {
+	list := lesson.Must(o.pods.List(ctx, metav1.ListOptions{}))
+	w = lesson.Must(o.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion}))
+	return names(list.Items), w
 }
 
-func (o *observer) listThenWatch(ctx context.Context) error {
+func (o *observer) listThenWatch(ctx context.Context) {
 	o.Printf("1. List, then watch from the resourceVersion of the list\n")
-	listed, w, err := o.listAndWatch(ctx)
-	if err != nil {
-		return err
-	}
+	listed, w := o.listAndWatch(ctx)
 	defer w.Stop()
 	o.Printf("   listed: %s\n", listed)
-	if err := o.CreatePods(ctx, "d"); err != nil {
-		return err
-	}
-	if err := o.label(ctx, "a"); err != nil {
-		return err
-	}
-	if err := o.DeletePods(ctx, "b"); err != nil {
-		return err
-	}
-	seen, err := receive(ctx, w, 4)
-	if err != nil {
-		return err
-	}
-	o.Printf("   watched: %s\n", seen)
+	o.CreatePods(ctx, "d")
+	o.label(ctx, "a")
+	o.DeletePods(ctx, "b")
+	o.Printf("   watched: %s\n", mustReceive(ctx, w, 4))
 	o.PrintRequests(o.requests.Take())
 	o.Printf("   No object of the list was sent again, and no change after the list is missing.\n\n")
-	return nil
 }
 
-func (o *observer) watchWithoutVersion(ctx context.Context) error {
+func (o *observer) watchWithoutVersion(ctx context.Context) {
 	o.Printf("2. Watch without a resourceVersion\n")
-	w, err := o.pods.Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
+	w := lesson.Must(o.pods.Watch(ctx, metav1.ListOptions{}))
 	defer w.Stop()
-	replayed, err := receive(ctx, w, 3)
-	if err != nil {
-		return err
-	}
-	if err := o.CreatePods(ctx, "e"); err != nil {
-		return err
-	}
-	created, err := receive(ctx, w, 1)
-	if err != nil {
-		return err
-	}
+	replayed := mustReceive(ctx, w, 3)
+	o.CreatePods(ctx, "e")
 	o.Printf("   watched, before any change: %s\n", replayed)
-	o.Printf("   watched, after e was created: %s\n", created)
+	o.Printf("   watched, after e was created: %s\n", mustReceive(ctx, w, 1))
 	o.PrintRequests(o.requests.Take())
 	o.Printf("   The first %d are existing objects, not changes. An event does not say which of the two it is.\n\n", len(replayed))
-	return nil
 }
 
-func (o *observer) resume(ctx context.Context) error {
+func (o *observer) resume(ctx context.Context) {
 	o.Printf("3. Resume from the last resourceVersion\n")
-	_, w, err := o.listAndWatch(ctx)
-	if err != nil {
-		return err
-	}
+	_, w := o.listAndWatch(ctx)
 	defer w.Stop()
-	if err := o.label(ctx, "d"); err != nil {
-		return err
-	}
-	before, err := receive(ctx, w, 1)
-	if err != nil {
-		return err
-	}
+	o.label(ctx, "d")
+	before := mustReceive(ctx, w, 1)
 	w.Stop()
 	o.Printf("   watched: %s; then the watch ended\n", before)
 
-	if err := o.CreatePods(ctx, "f"); err != nil {
-		return err
-	}
-	if err := o.DeletePods(ctx, "c"); err != nil {
-		return err
-	}
-	resumed, err := o.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: before[0].resourceVersion})
-	if err != nil {
-		return err
-	}
+	o.CreatePods(ctx, "f")
+	o.DeletePods(ctx, "c")
+	resumed := lesson.Must(o.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: before[0].resourceVersion}))
 	defer resumed.Stop()
-	missed, err := receive(ctx, resumed, 3)
-	if err != nil {
-		return err
-	}
-	o.Printf("   watched from the resourceVersion of that event: %s\n", missed)
+	o.Printf("   watched from the resourceVersion of that event: %s\n", mustReceive(ctx, resumed, 3))
 	o.PrintRequests(o.requests.Take())
 	o.Printf("   The server sent the changes between the two watches, the deletion too. No list was needed.\n\n")
-	return nil
 }

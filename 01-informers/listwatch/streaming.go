@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // streaming requests a streaming list: a list and the watch after it, in one request. It needs all three options. The
@@ -19,39 +21,25 @@ var streaming = metav1.ListOptions{
 	AllowWatchBookmarks:  true,
 }
 
-func (o *observer) stream(ctx context.Context) error {
+func (o *observer) stream(ctx context.Context) {
 	o.Printf("6. The streaming list\n")
-	w, err := o.pods.Watch(ctx, streaming)
-	if err != nil {
-		return err
-	}
+	w := lesson.Must(o.pods.Watch(ctx, streaming))
 	defer w.Stop()
 	var list events
 	for len(list) == 0 || list[len(list)-1].kind != watch.Bookmark {
-		next, err := receive(ctx, w, 1)
-		if err != nil {
-			return err
-		}
-		list = append(list, next...)
+		list = append(list, mustReceive(ctx, w, 1)...)
 	}
 	o.Printf("   watched: %s\n", list)
 	o.Printf("   the bookmark's annotation %s is true: %t\n", metav1.InitialEventsAnnotationKey, list[len(list)-1].initialEventsEnd)
-	if err := o.DeletePods(ctx, "a"); err != nil {
-		return err
-	}
-	change, err := receive(ctx, w, 2)
-	if err != nil {
-		return err
-	}
-	o.Printf("   then, in the same watch: %s\n", change)
+	o.DeletePods(ctx, "a")
+	o.Printf("   then, in the same watch: %s\n", mustReceive(ctx, w, 2))
 	o.PrintRequests(o.requests.Take())
 	o.Printf("   One request lists and watches. The bookmark marks the end of the list and has its resourceVersion.\n\n")
-	return nil
 }
 
 // asFunctions makes the two calls through cache.ListWatch, the form in which reflectors and informers get them. Its
 // fields ListFunc and WatchFunc, without a context, are deprecated, and so are the methods List and Watch.
-func (o *observer) asFunctions(ctx context.Context) error {
+func (o *observer) asFunctions(ctx context.Context) {
 	o.Printf("7. The same as a pair of functions\n")
 	var pair cache.ListerWatcherWithContext = &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -61,29 +49,13 @@ func (o *observer) asFunctions(ctx context.Context) error {
 			return o.pods.Watch(ctx, options)
 		},
 	}
-	list, err := pair.ListWithContext(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
+	list := lesson.Must(pair.ListWithContext(ctx, metav1.ListOptions{}))
 	// A reflector finds the resourceVersion in the same way, for lists of every kind.
-	listed, err := apimeta.ListAccessor(list)
-	if err != nil {
-		return err
-	}
-	w, err := pair.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: listed.GetResourceVersion()})
-	if err != nil {
-		return err
-	}
+	version := lesson.Must(apimeta.ListAccessor(list)).GetResourceVersion()
+	w := lesson.Must(pair.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: version}))
 	defer w.Stop()
-	if err := o.CreatePods(ctx, "h"); err != nil {
-		return err
-	}
-	seen, err := receive(ctx, w, 1)
-	if err != nil {
-		return err
-	}
-	o.Printf("   %T, then %s\n", list, seen)
+	o.CreatePods(ctx, "h")
+	o.Printf("   %T, then %s\n", list, mustReceive(ctx, w, 1))
 	o.PrintRequests(o.requests.Take())
 	o.Printf("   A reflector calls such a pair of functions, so it works with every kind.\n")
-	return nil
 }

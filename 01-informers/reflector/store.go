@@ -22,25 +22,21 @@ func newStore() *recordingStore {
 	return &recordingStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 }
 
-// Add implements cache.ReflectorStore.
 func (s *recordingStore) Add(object any) error {
 	s.record("Add", object)
 	return s.Store.Add(object)
 }
 
-// Update implements cache.ReflectorStore.
 func (s *recordingStore) Update(object any) error {
 	s.record("Update", object)
 	return s.Store.Update(object)
 }
 
-// Delete implements cache.ReflectorStore.
 func (s *recordingStore) Delete(object any) error {
 	s.record("Delete", object)
 	return s.Store.Delete(object)
 }
 
-// Replace implements cache.ReflectorStore.
 func (s *recordingStore) Replace(objects []any, version string) error {
 	s.record("Replace", objects...)
 	return s.Store.Replace(objects, version)

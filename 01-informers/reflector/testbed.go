@@ -41,15 +41,11 @@ type testbed struct {
 // all return at the same moment.
 var backoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Cap: time.Second, Steps: 10}
 
-func newTestbed(env *lesson.Env) (*testbed, error) {
+func newTestbed(env *lesson.Env) *testbed {
 	bed := &testbed{Env: env, store: newStore()}
 	config := rest.CopyConfig(env.Config)
 	config.Dial = bed.outage.dial
-	client, err := kubernetes.NewForConfig(bed.requests.Record(config))
-	if err != nil {
-		return nil, err
-	}
-	pods := client.CoreV1().Pods(env.Namespace)
+	pods := lesson.Must(kubernetes.NewForConfig(bed.requests.Record(config))).CoreV1().Pods(env.Namespace)
 	pair := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return pods.List(ctx, options)
@@ -62,7 +58,7 @@ func newTestbed(env *lesson.Env) (*testbed, error) {
 		},
 	}
 	bed.reflector = cache.NewReflectorWithOptions(pair, &corev1.Pod{}, bed.store, cache.ReflectorOptions{Name: "lesson", Backoff: &backoff})
-	return bed, nil
+	return bed
 }
 
 // simulate returns the failure of a watch, or nil if the server is to respond.
@@ -99,11 +95,7 @@ func (bed *testbed) start(ctx context.Context) (stop func()) {
 }
 
 // printStore waits for n calls of the store, and prints them.
-func (bed *testbed) printStore(ctx context.Context, n int) error {
-	err := lesson.Until(ctx, fmt.Sprintf("the store was called %d times", n), func() bool { return len(bed.store.all()) >= n })
-	if err != nil {
-		return err
-	}
+func (bed *testbed) printStore(ctx context.Context, n int) {
+	lesson.Until(ctx, fmt.Sprintf("the store was called %d times", n), func() bool { return len(bed.store.all()) >= n })
 	bed.Printf("   store:   %s\n", strings.Join(bed.store.take(), ", "))
-	return nil
 }

@@ -35,23 +35,20 @@ type tables struct {
 	mapper apimeta.RESTMapperWithContext
 }
 
-func run(ctx context.Context, env *lesson.Env) error {
-	scheme, err := builtInScheme()
-	if err != nil {
-		return err
-	}
-	mapper, err := newMapper(ctx, env.Config)
-	if err != nil {
-		return err
-	}
-	t := tables{env, scheme, mapper}
-	return lesson.Steps(ctx,
-		t.kindsAndTypes, t.kindsAndResources, t.notRegistered, t.inSchemeAndOnServer, t.withoutScheme, t.minimal)
+func run(ctx context.Context, env *lesson.Env) {
+	t := tables{env, builtInScheme(), newMapper(ctx, env.Config)}
+	t.kindsAndTypes()
+	t.kindsAndResources(ctx)
+	t.notRegistered()
+	t.inSchemeAndOnServer(ctx)
+	t.withoutScheme()
+	t.minimal(ctx)
 }
 
 // builtInScheme returns a copy of client-go's own scheme. The original, clientgoscheme.Scheme, is global: libraries
 // add types to it, and all packages of the program see them.
-func builtInScheme() (*runtime.Scheme, error) {
+func builtInScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	return scheme, clientgoscheme.AddToScheme(scheme)
+	lesson.Check(clientgoscheme.AddToScheme(scheme))
+	return scheme
 }

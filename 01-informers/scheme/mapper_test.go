@@ -15,15 +15,6 @@ import (
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-func mapper(t *testing.T) apimeta.RESTMapperWithContext {
-	t.Helper()
-	mapper, err := newMapper(t.Context(), testserver.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mapper
-}
-
 // A mapper does not learn of a CRD that is installed later. A deferred one does, once the program resets it.
 func TestMapperDoesNotLearnOfLaterCRDs(t *testing.T) {
 	t.Parallel()
@@ -31,7 +22,7 @@ func TestMapperDoesNotLearnOfLaterCRDs(t *testing.T) {
 	client, err := discovery.NewDiscoveryClientForConfig(testserver.Config(t))
 	g.Expect(err).NotTo(HaveOccurred())
 	deferred := restmapper.NewDeferredDiscoveryRESTMapperWithContext(memory.NewMemCacheClientWithContext(client))
-	fixed := mapper(t)
+	fixed := newMapper(t.Context(), testserver.Config(t))
 	group := testserver.Namespace(t) + ".example.com"
 	notes := lesson.Notes(group)
 	_, err = deferred.KindForWithContext(t.Context(), notes)

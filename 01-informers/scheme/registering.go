@@ -28,32 +28,23 @@ const manifest = `{
 }`
 
 // notRegistered decodes a Foo with a scheme without that type, and again after adding it.
-func (t tables) notRegistered(context.Context) error {
+func (t tables) notRegistered() {
 	t.Printf("3. A kind that is not registered\n\n")
-	_, err := decode[*v1alpha1.Foo](decoder(t.scheme))
+	_, err := runtime.Decode(decoder(t.scheme), []byte(manifest))
 	if !runtime.IsNotRegisteredError(err) {
-		return fmt.Errorf("expected that Foo is not registered, got: %w", err)
+		lesson.Check(fmt.Errorf("expected that Foo is not registered, got: %w", err))
 	}
 	t.Printf("   decoding a Foo: %v\n", err)
 	_, _, err = t.scheme.ObjectKinds(&v1alpha1.Foo{})
 	t.Printf("   looking up its kind: %v\n", err)
 
-	scheme, err := builtInScheme()
-	if err != nil {
-		return err
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return err
-	}
-	foo, err := decode[*v1alpha1.Foo](decoder(scheme))
-	if err != nil {
-		return err
-	}
+	scheme := builtInScheme()
+	lesson.Check(v1alpha1.AddToScheme(scheme))
+	foo := lesson.Must(runtime.Decode(decoder(scheme), []byte(manifest))).(*v1alpha1.Foo)
 	t.Printf("   after v1alpha1.AddToScheme: %T, deploymentName %q, replicas %d\n", foo, foo.Spec.DeploymentName, *foo.Spec.Replicas)
 	// The name of a scheme should be the line that called NewScheme. To skip its own lines, runtime.internalPackages in
 	// scheme.go has a path without a version; the path of a downloaded module has one, so the name is a line of NewScheme.
 	t.Printf("   (The name of the scheme in the errors does not help: all schemes have the same name.)\n\n")
-	return nil
 }
 
 // decoder decodes to the Go type that the scheme has for the apiVersion and the kind.
@@ -61,40 +52,18 @@ func decoder(scheme *runtime.Scheme) runtime.Decoder {
 	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
 }
 
-// decode decodes the manifest and checks that the result is an O.
-func decode[O runtime.Object](decoder runtime.Decoder) (O, error) {
-	var none O
-	decoded, err := runtime.Decode(decoder, []byte(manifest))
-	if err != nil {
-		return none, err
-	}
-	object, ok := decoded.(O)
-	if !ok {
-		return none, fmt.Errorf("a Foo was decoded as %T", decoded)
-	}
-	return object, nil
-}
-
 // withoutScheme decodes the same Foo without a scheme.
-func (t tables) withoutScheme(context.Context) error {
+func (t tables) withoutScheme() {
 	t.Printf("5. Unstructured needs no registration\n\n")
-	foo, err := decode[*unstructured.Unstructured](unstructured.UnstructuredJSONScheme)
-	if err != nil {
-		return err
-	}
-	replicas, found, err := unstructured.NestedInt64(foo.Object, "spec", "replicas")
-	if err != nil || !found {
-		return errors.Join(errors.New("no replicas"), err)
-	}
+	foo := lesson.Must(runtime.Decode(unstructured.UnstructuredJSONScheme, []byte(manifest))).(*unstructured.Unstructured)
+	replicas, _, err := unstructured.NestedInt64(foo.Object, "spec", "replicas")
+	lesson.Check(err)
 	t.Printf("   %T: kind %q, replicas %d\n", foo, foo.GetKind(), replicas)
 
 	var typed v1alpha1.Foo
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(foo.Object, &typed); err != nil {
-		return err
-	}
+	lesson.Check(runtime.DefaultUnstructuredConverter.FromUnstructured(foo.Object, &typed))
 	t.Printf("   converted to the Go type: deploymentName %q\n", typed.Spec.DeploymentName)
 	t.Printf("   It holds apiVersion and kind itself, so it needs no table to look them up.\n\n")
-	return nil
 }
 
 // minimalScheme returns a scheme with the types of pods only. The AddToScheme functions of k8s.io/api do the same with
@@ -108,20 +77,13 @@ func minimalScheme() *runtime.Scheme {
 }
 
 // minimal lists pods through a client with two types.
-func (t tables) minimal(ctx context.Context) error {
+func (t tables) minimal(ctx context.Context) {
 	t.Printf("6. A minimal scheme\n\n")
-	if err := t.CreatePods(ctx, "a", "b"); err != nil {
-		return err
-	}
+	t.CreatePods(ctx, "a", "b")
 	scheme := minimalScheme()
-	client, err := clientFor(t.Config, scheme)
-	if err != nil {
-		return err
-	}
+	client := clientFor(t.Config, scheme)
 	var pods corev1.PodList
-	if err := client.Get().Namespace(t.Namespace).Resource("pods").Do(ctx).Into(&pods); err != nil {
-		return err
-	}
+	lesson.Check(client.Get().Namespace(t.Namespace).Resource("pods").Do(ctx).Into(&pods))
 	t.Printf("   kinds in client-go's scheme: %d, in this one: %d; pods listed through it: %d\n\n",
 		kindsOf(t.scheme), kindsOf(scheme), len(pods.Items))
 
@@ -138,12 +100,11 @@ func (t tables) minimal(ctx context.Context) error {
 	}
 	show("create", configMaps(http.MethodPost).Body(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}).Do(ctx).Error())
 	show("list, into a ConfigMapList", configMaps(http.MethodGet).Do(ctx).Into(&corev1.ConfigMapList{}))
-	_, err = configMaps(http.MethodGet).Do(ctx).Get()
+	_, err := configMaps(http.MethodGet).Do(ctx).Get()
 	show("list, type from the scheme", err)
 	show("watch", firstEventError(ctx, configMaps(http.MethodGet)))
 	t.Printf("\n   A decoder takes the Go type from the scheme, unless the caller passes an object to decode into.\n")
 	t.Printf("   For the events of a watch a caller cannot: a type that is cached has to be registered, or be Unstructured.\n")
-	return nil
 }
 
 // kindsOf returns the number of kinds in a scheme, without the options and events that every version has.
@@ -178,10 +139,10 @@ func firstEventError(ctx context.Context, request *rest.Request) error {
 
 // clientFor returns a client for the core group that decodes with this scheme. A typed clientset holds one such client
 // for each group and version.
-func clientFor(config *rest.Config, scheme *runtime.Scheme) (*rest.RESTClient, error) {
+func clientFor(config *rest.Config, scheme *runtime.Scheme) *rest.RESTClient {
 	config = rest.CopyConfig(config)
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.RESTClientFor(config)
+	return lesson.Must(rest.RESTClientFor(config))
 }

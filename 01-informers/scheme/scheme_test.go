@@ -19,19 +19,10 @@ func TestProgram(t *testing.T) {
 	testserver.ExpectOutput(t, program)
 }
 
-func builtIn(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme, err := builtInScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return scheme
-}
-
 // client-go's scheme has no conversions between the versions of a kind: the API server converts.
 func TestClientsDoNotConvertBetweenVersions(t *testing.T) {
 	t.Parallel()
-	_, err := builtIn(t).ConvertToVersion(&autoscalingv1.HorizontalPodAutoscaler{}, autoscalingv2.SchemeGroupVersion)
+	_, err := builtInScheme().ConvertToVersion(&autoscalingv1.HorizontalPodAutoscaler{}, autoscalingv2.SchemeGroupVersion)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("unknown conversion")))
 }
 
@@ -45,9 +36,8 @@ func TestSchemeWithoutTheCommonTypesLosesTheServersError(t *testing.T) {
 		`pods "a" not found`: minimalScheme(),
 		"the server could not find the requested resource (get pods a)": bare,
 	} {
-		client, err := clientFor(testserver.Config(t), scheme)
-		g.Expect(err).NotTo(HaveOccurred())
-		err = client.Get().Namespace(testserver.Namespace(t)).Resource("pods").Name("a").Do(t.Context()).Error()
+		client := clientFor(testserver.Config(t), scheme)
+		err := client.Get().Namespace(testserver.Namespace(t)).Resource("pods").Name("a").Do(t.Context()).Error()
 		g.Expect(err).To(MatchError(want))
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,10 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // kindsAndTypes reads the scheme in both directions.
-func (t tables) kindsAndTypes(context.Context) error {
+func (t tables) kindsAndTypes() {
 	t.Printf("1. Kind to Go type: the kinds of %s in client-go's scheme\n\n", appsv1.SchemeGroupVersion)
 	types := t.scheme.KnownTypes(appsv1.SchemeGroupVersion)
 	for _, kind := range slices.Sorted(maps.Keys(types)) {
@@ -35,9 +36,7 @@ func (t tables) kindsAndTypes(context.Context) error {
 	t.Printf("\n   Go type to kind: a Go value does not hold its kind, the scheme does\n")
 	for _, object := range []runtime.Object{&corev1.Pod{}, &appsv1.Deployment{}, &metav1.Status{}} {
 		kinds, _, err := t.scheme.ObjectKinds(object)
-		if err != nil {
-			return err
-		}
+		lesson.Check(err)
 		var names []string
 		for _, kind := range kinds {
 			names = append(names, kind.GroupVersion().String()+" "+kind.Kind)
@@ -46,7 +45,6 @@ func (t tables) kindsAndTypes(context.Context) error {
 			object, object.GetObjectKind().GroupVersionKind().Kind, strings.Join(names, ", "))
 	}
 	t.Printf("\n")
-	return nil
 }
 
 // common reports whether metav1.AddToGroupVersion adds this kind to every version.

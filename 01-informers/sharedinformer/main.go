@@ -53,29 +53,29 @@ type session struct {
 	open          func()
 }
 
-func newSession(env *lesson.Env) (*session, error) {
+func newSession(env *lesson.Env) *session {
 	s := &session{Env: env}
-	var err error
-	s.link, s.client, err = lesson.NewLink(s.requests.Record(env.Config))
-	return s, err
+	s.link, s.client = lesson.NewLink(s.requests.Record(env.Config))
+	return s
 }
 
-func run(ctx context.Context, env *lesson.Env) error {
-	s, err := newSession(env)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, env *lesson.Env) {
+	s := newSession(env)
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := s.CreateConfigMap(ctx, name, "1"); err != nil {
-			return err
-		}
+		s.CreateConfigMap(ctx, name, "1")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
 		s.factory.Shutdown() // It waits for the handlers.
 	}()
-	return lesson.Steps(ctx, s.shareOneWatch, s.awaitSync, s.keepOrder, s.resync, s.seeDeletion, s.missDeletion, s.transform)
+	s.shareOneWatch(ctx)
+	s.awaitSync(ctx)
+	s.keepOrder(ctx)
+	s.resync(ctx)
+	s.seeDeletion(ctx)
+	s.missDeletion(ctx)
+	s.transform(ctx)
 }
 
 // selectOwn selects the ConfigMaps of the lesson.

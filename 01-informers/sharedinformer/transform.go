@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // strip is a transform that keeps only the metadata of a ConfigMap, without managedFields. It may modify the object,
@@ -25,11 +27,9 @@ func strip(object any) (any, error) {
 	return configMap, nil
 }
 
-func (s *session) transform(ctx context.Context) error {
+func (s *session) transform(ctx context.Context) {
 	s.Printf("7. A transform\n")
-	if _, err := s.CreateConfigMap(ctx, "large", strings.Repeat("x", 100<<10)); err != nil {
-		return err
-	}
+	s.CreateConfigMap(ctx, "large", strings.Repeat("x", 100<<10))
 	ctx, cancel := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(s.client, 0,
 		informers.WithNamespace(s.Namespace),
@@ -39,21 +39,12 @@ func (s *session) transform(ctx context.Context) error {
 	defer cancel()
 	lister := factory.Core().V1().ConfigMaps().Lister()
 	factory.StartWithContext(ctx)
-	if err := factory.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
-		return err
-	}
-	whole, err := s.ConfigMaps().Get(ctx, "large", metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("getting the large ConfigMap: %w", err)
-	}
-	cached, err := lister.ConfigMaps(s.Namespace).Get("large")
-	if err != nil {
-		return fmt.Errorf("getting the large ConfigMap from the cache: %w", err)
-	}
+	lesson.Check(factory.WaitForCacheSyncWithContext(ctx).AsError())
+	whole := lesson.Must(s.ConfigMaps().Get(ctx, "large", metav1.GetOptions{}))
+	cached := lesson.Must(lister.ConfigMaps(s.Namespace).Get("large"))
 	if cached.Size() >= 1<<10 {
-		return errors.New("the transform left more than 1 kB")
+		lesson.Check(errors.New("the transform left more than 1 kB"))
 	}
 	s.Printf("   on the server: %d kB; in memory: less than 1 kB, without data (%d keys) and managedFields (%d entries)\n",
 		whole.Size()>>10, len(cached.Data), len(cached.ManagedFields))
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -25,7 +24,7 @@ func newQueueWith(limiter workqueue.TypedRateLimiter[cache.ObjectName]) queue {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{})
 }
 
-func (s steps) backOff(context.Context) error {
+func (s steps) backOff() {
 	s.Printf("\n3. Rate limiting: the default limiter takes the longer of two delays\n")
 	waits := delays(newLimiter[string](), 20)
 	s.Printf("   for each key, 5 ms doubled with each failure:  %v\n", waits[:6])
@@ -38,7 +37,6 @@ func (s steps) backOff(context.Context) error {
 	burst := bucketDelays(200)
 	s.Printf("   for all keys together, 10 a second after 100:  the 100th %v, the 101st %v, the 200th %v\n",
 		burst[99], burst[100], burst[199])
-	return nil
 }
 
 // delays returns the delays of n failures of one item.
@@ -60,7 +58,7 @@ func bucketDelays(n int) []time.Duration {
 	return waits
 }
 
-func (s steps) forgetAndDone(context.Context) error {
+func (s steps) forgetAndDone() {
 	s.Printf("\n4. Forget is for the rate limiter, Done is for the queue. A key fails 4 times, then succeeds, and the worker calls:\n")
 	for _, calls := range []struct {
 		name         string
@@ -87,7 +85,6 @@ func (s steps) forgetAndDone(context.Context) error {
 		s.Printf("   %-22s failures counted %d, next back-off %-6v after an Add it is queued: %-5t  ShutDownWithDrain returns: %t\n",
 			calls.name, failures, delay.String()+",", queued, drains(queue))
 	}
-	return nil
 }
 
 // drains reports whether ShutDownWithDrain returns. If it can return, it does so within a much shorter time.

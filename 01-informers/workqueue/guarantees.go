@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"runtime"
 	"sync"
 
@@ -11,7 +10,7 @@ import (
 
 var key = cache.NewObjectName("shop", "web")
 
-func (s steps) guarantees(context.Context) error {
+func (s steps) guarantees() {
 	s.Printf("1. A waiting key is in the queue once\n")
 	queue := workqueue.NewTyped[cache.ObjectName]()
 	for range 100 {
@@ -27,7 +26,6 @@ func (s steps) guarantees(context.Context) error {
 	s.Printf("   reconciliations in total:                      %d\n", total)
 	perKey, allSeen := stress(8, 3, 5000)
 	s.Printf("   8 workers, 3 keys, 5000 Adds:                  at most %d worker for a key, no key lost: %t\n", perKey, allSeen)
-	return nil
 }
 
 // drain shuts a queue down and processes the waiting items. It returns their number.

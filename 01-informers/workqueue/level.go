@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 const (
@@ -45,23 +47,19 @@ type comparison struct {
 	reconciliations       int
 }
 
-func (s steps) levelTriggered(ctx context.Context) error {
+func (s steps) levelTriggered(ctx context.Context) {
 	s.Printf("\n8. %d changes of %d objects, with lost events, duplicates, and a random order\n", changes, objects)
-	result, err := compare(ctx, 1)
-	if err != nil {
-		return fmt.Errorf("reconciling: %w", err)
-	}
+	result := compare(ctx, 1)
 	s.Printf("   events: %d, lost: %d, duplicated: %d\n", changes, result.lost, result.duplicated)
 	s.Printf("   a handler that applies each event:             %3d of %d objects are in the desired state\n", result.edge, objects)
 	s.Printf("   a reconciler that gets keys:                   %3d of %d, after %d reconciliations\n", result.level, objects, result.reconciliations)
 	s.Printf("   then every key once more, as after a list:     %3d of %d; the handler of events still %d\n",
 		result.levelAfterList, objects, result.edgeAfterList)
-	return nil
 }
 
 // compare gives the same events, with faults, to an edge-triggered handler and to a level-triggered loop. A seed stands
 // for the same events in every run.
-func compare(ctx context.Context, seed uint64) (result comparison, err error) {
+func compare(ctx context.Context, seed uint64) (result comparison) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	desired, events := changeAtRandom(random)
 	events, result = injectFaults(random, events)
@@ -77,20 +75,16 @@ func compare(ctx context.Context, seed uint64) (result comparison, err error) {
 	for i, event := range events {
 		keys[i] = event.key
 	}
-	if result.reconciliations, err = reconcileAll(ctx, desired, level, keys); err != nil {
-		return result, err
-	}
+	result.reconciliations = reconcileAll(ctx, desired, level, keys)
 	result.level = level.matches(desired)
 
 	// A list, after a gap or a restart, notifies of each object once more, without a change.
 	for key := range desired {
 		edge.apply(event{key, 0})
 	}
-	if _, err := reconcileAll(ctx, desired, level, slices.Collect(maps.Keys(desired))); err != nil {
-		return result, err
-	}
+	reconcileAll(ctx, desired, level, slices.Collect(maps.Keys(desired)))
 	result.edgeAfterList, result.levelAfterList = edge.matches(desired), level.matches(desired)
-	return result, nil
+	return result
 }
 
 // changeAtRandom returns the desired state after all changes, and an event for each change. Every object changes at
@@ -127,7 +121,7 @@ func injectFaults(random *rand.Rand, events []event) (faulty []event, result com
 }
 
 // reconcileAll adds the keys and runs the loop until the queue is empty. Each reconciliation reads the desired state.
-func reconcileAll(ctx context.Context, desired, actual state, keys []cache.ObjectName) (reconciliations int, err error) {
+func reconcileAll(ctx context.Context, desired, actual state, keys []cache.ObjectName) (reconciliations int) {
 	var lock sync.Mutex
 	loop := &loop{queue: newQueue(), reconcile: func(_ context.Context, key cache.ObjectName) error {
 		lock.Lock()
@@ -141,5 +135,6 @@ func reconcileAll(ctx context.Context, desired, actual state, keys []cache.Objec
 	}
 	loop.queue.ShutDown()
 	loop.run(ctx, 4)
-	return reconciliations, ctx.Err()
+	lesson.Check(ctx.Err())
+	return reconciliations
 }

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // loop is the classic loop of a controller.
@@ -76,60 +77,46 @@ func newQueue() queue {
 var errNotYet = errors.New("not yet")
 
 // loop reconciles three keys, which fail a different number of times.
-func (s steps) loop(ctx context.Context) error {
+func (s steps) loop(ctx context.Context) {
 	s.Printf("\n7. The loop: 4 workers, at most 5 retries\n")
-	failures := []struct {
-		key   cache.ObjectName
-		times int
-	}{
-		{cache.NewObjectName("shop", "healthy"), 0},
-		{cache.NewObjectName("shop", "flaky"), 3},
-		{cache.NewObjectName("shop", "hopeless"), 1000},
-	}
+	names := []string{"healthy", "flaky", "hopeless"}
+	failures := map[string]int{"flaky": 3, "hopeless": 1000}
 	var lock sync.Mutex
-	reconciled, dropped := map[cache.ObjectName]int{}, map[cache.ObjectName]bool{}
-	settled := make(chan struct{}, len(failures))
+	reconciled, dropped := map[string]int{}, map[string]bool{}
+	var settled sync.WaitGroup
+	settled.Add(len(names))
 	loop := &loop{queue: newQueue(), maxRetries: 5}
 	loop.reconcile = func(_ context.Context, key cache.ObjectName) error {
 		lock.Lock()
 		defer lock.Unlock()
-		reconciled[key]++
-		for _, failure := range failures {
-			if failure.key == key && reconciled[key] <= failure.times {
-				return errNotYet
-			}
+		reconciled[key.Name]++
+		if reconciled[key.Name] <= failures[key.Name] {
+			return errNotYet
 		}
-		settled <- struct{}{}
+		settled.Done()
 		return nil
 	}
 	loop.dropped = func(key cache.ObjectName, _ error) {
 		lock.Lock()
 		defer lock.Unlock()
-		dropped[key] = true
-		settled <- struct{}{}
+		dropped[key.Name] = true
+		settled.Done()
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, lesson.Patience)
 	defer cancel()
-	for _, failure := range failures {
-		loop.queue.Add(failure.key)
+	for _, name := range names {
+		loop.queue.Add(cache.NewObjectName("shop", name))
 	}
 	go func() {
-		for range failures {
-			select {
-			case <-settled:
-			case <-ctx.Done():
-			}
-		}
+		settled.Wait()
 		loop.queue.ShutDown()
 	}()
 	loop.run(ctx, 4)
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("running the loop: %w", err)
-	}
-	for _, failure := range failures {
+	lesson.Check(ctx.Err())
+	for _, name := range names {
+		key := cache.NewObjectName("shop", name)
 		s.Printf("   %-14s reconciliations: %d, dropped: %-5t failures counted: %d\n",
-			failure.key, reconciled[failure.key], dropped[failure.key], loop.queue.NumRequeues(failure.key))
+			key, reconciled[name], dropped[name], loop.queue.NumRequeues(key))
 	}
-	return nil
 }

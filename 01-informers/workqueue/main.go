@@ -32,10 +32,15 @@ var program = lesson.Lesson{
 	Name:    "workqueue",
 	Shows:   "The queue of a controller: coalescing, one worker for a key, back-off, Forget and Done, metrics, and the loop around it.",
 	Offline: true,
-	Run: func(ctx context.Context, env *lesson.Env) error {
+	Run: func(ctx context.Context, env *lesson.Env) {
 		s := steps{env}
-		return lesson.Steps(ctx, s.guarantees, s.backOff, s.forgetAndDone, s.mistakes, s.metrics,
-			s.loop, s.levelTriggered)
+		s.guarantees()
+		s.backOff()
+		s.forgetAndDone()
+		s.mistakes()
+		s.metrics()
+		s.loop(ctx)
+		s.levelTriggered(ctx)
 	},
 }
 

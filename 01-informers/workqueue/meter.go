@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"sync"
@@ -26,9 +25,7 @@ const (
 // effect, or calls workqueue.SetProvider with a provider for its own registry.
 type meter map[string]*metric
 
-var _ workqueue.MetricsProvider = meter{}
-
-// metric implements all types of metrics. The value of a histogram is the sum.
+// metric is a counter, a gauge and a histogram. The value of a histogram is the sum.
 type metric struct {
 	lock         sync.Mutex
 	value        float64
@@ -41,16 +38,9 @@ func (m *metric) change(change func()) {
 	change()
 }
 
-// Inc implements workqueue.CounterMetric and workqueue.GaugeMetric.
-func (m *metric) Inc() { m.change(func() { m.value++ }) }
-
-// Dec implements workqueue.GaugeMetric.
-func (m *metric) Dec() { m.change(func() { m.value-- }) }
-
-// Set implements workqueue.SettableGaugeMetric.
-func (m *metric) Set(value float64) { m.change(func() { m.value = value }) }
-
-// Observe implements workqueue.HistogramMetric.
+func (m *metric) Inc()                  { m.change(func() { m.value++ }) }
+func (m *metric) Dec()                  { m.change(func() { m.value-- }) }
+func (m *metric) Set(value float64)     { m.change(func() { m.value = value }) }
 func (m *metric) Observe(value float64) { m.change(func() { m.value += value; m.observations++ }) }
 
 func (m meter) add(name string) *metric {
@@ -87,32 +77,21 @@ func (m meter) lines() (lines []string) {
 	return lines
 }
 
-// NewDepthMetric and those that follow implement workqueue.MetricsProvider.
-func (m meter) NewDepthMetric(string) workqueue.GaugeMetric { return m.add(depth) }
+// The methods of a workqueue.MetricsProvider. Their argument is the name of the queue, for the label.
 
-// NewAddsMetric makes the counter of added keys.
-func (m meter) NewAddsMetric(string) workqueue.CounterMetric { return m.add(adds) }
-
-// NewLatencyMetric makes the histogram of the time from Add to Get.
-func (m meter) NewLatencyMetric(string) workqueue.HistogramMetric { return m.add(latency) }
-
-// NewWorkDurationMetric makes the histogram of the time from Get to Done.
+func (m meter) NewDepthMetric(string) workqueue.GaugeMetric            { return m.add(depth) }
+func (m meter) NewAddsMetric(string) workqueue.CounterMetric           { return m.add(adds) }
+func (m meter) NewLatencyMetric(string) workqueue.HistogramMetric      { return m.add(latency) }
 func (m meter) NewWorkDurationMetric(string) workqueue.HistogramMetric { return m.add(workDuration) }
-
-// NewUnfinishedWorkSecondsMetric makes the gauge of the time of all keys being processed.
+func (m meter) NewRetriesMetric(string) workqueue.CounterMetric        { return m.add(retries) }
 func (m meter) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return m.add(unfinishedWork)
 }
-
-// NewLongestRunningProcessorSecondsMetric makes the gauge of the longest processing.
 func (m meter) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return m.add(longestRunning)
 }
 
-// NewRetriesMetric makes the counter of AddAfter and AddRateLimited.
-func (m meter) NewRetriesMetric(string) workqueue.CounterMetric { return m.add(retries) }
-
-func (s steps) metrics(context.Context) error {
+func (s steps) metrics() {
 	s.Printf("\n6. Metrics: two keys added, one again while it waited; one failed and was added after a delay, one is being processed\n")
 	named, unnamed := meter{}, meter{}
 	useQueue("foo", named)
@@ -121,7 +100,6 @@ func (s steps) metrics(context.Context) error {
 		s.Printf("   %s\n", line)
 	}
 	s.Printf("   a queue without a name: %d metrics\n", len(unnamed.lines()))
-	return nil
 }
 
 // useQueue changes every metric of a queue.

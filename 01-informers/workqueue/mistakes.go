@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-func (s steps) mistakes(context.Context) error {
+func (s steps) mistakes() {
 	s.Printf("\n5. Other mistakes\n")
 
 	// Two pointers are two keys, even to equal objects: the queue does not coalesce them, and two workers process the same
@@ -39,7 +38,6 @@ func (s steps) mistakes(context.Context) error {
 		waits[i] = limiter.When(key)
 	}
 	s.Printf("   Forget before each AddRateLimited: the delays of failures:       %v\n", waits)
-	return nil
 }
 
 // doneTwice calls Done twice for a key that is dirty. Each Done appends it to the queue (queue.go, Done). It returns how

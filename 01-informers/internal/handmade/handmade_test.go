@@ -93,11 +93,8 @@ func start(t *testing.T, s setting) *bench {
 	for _, name := range s.names {
 		b.create(t, name)
 	}
-	link, client, err := lesson.NewLink(testserver.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.link = link
+	var client kubernetes.Interface
+	b.link, client = lesson.NewLink(testserver.Config(t))
 	source := ListWatch(client.CoreV1().ConfigMaps(b.ns))
 	if s.listOnly {
 		lw := cache.ToListerWatcherWithContext(source)

@@ -2,7 +2,6 @@ package lesson
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,26 +25,16 @@ func (e *Env) ConfigMaps() corev1client.ConfigMapInterface {
 }
 
 // CreateConfigMap creates a ConfigMap.
-func (e *Env) CreateConfigMap(ctx context.Context, name, value string) (*corev1.ConfigMap, error) {
-	created, err := e.ConfigMaps().Create(ctx, ConfigMap(name, value), metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("creating the ConfigMap %s: %w", name, err)
-	}
-	return created, nil
+func (e *Env) CreateConfigMap(ctx context.Context, name, value string) {
+	Must(e.ConfigMaps().Create(ctx, ConfigMap(name, value), metav1.CreateOptions{}))
 }
 
 // UpdateConfigMap sets the value of a ConfigMap.
-func (e *Env) UpdateConfigMap(ctx context.Context, name, value string) error {
-	if _, err := e.ConfigMaps().Update(ctx, ConfigMap(name, value), metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("updating the ConfigMap %s: %w", name, err)
-	}
-	return nil
+func (e *Env) UpdateConfigMap(ctx context.Context, name, value string) {
+	Must(e.ConfigMaps().Update(ctx, ConfigMap(name, value), metav1.UpdateOptions{}))
 }
 
 // DeleteConfigMap deletes a ConfigMap.
-func (e *Env) DeleteConfigMap(ctx context.Context, name string) error {
-	if err := e.ConfigMaps().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("deleting the ConfigMap %s: %w", name, err)
-	}
-	return nil
+func (e *Env) DeleteConfigMap(ctx context.Context, name string) {
+	Check(e.ConfigMaps().Delete(ctx, name, metav1.DeleteOptions{}))
 }

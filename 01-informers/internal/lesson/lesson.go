@@ -30,8 +30,40 @@ type Lesson struct {
 	Shows string
 	// Offline lessons need no cluster: they have no --kubeconfig, and their Env has only Out.
 	Offline bool
-	// Run returns when the lesson is complete or ctx is cancelled.
-	Run func(ctx context.Context, env *Env) error
+	// Run returns when the lesson is complete or ctx is cancelled. Check and Must end it with an error.
+	Run func(ctx context.Context, env *Env)
+}
+
+// Do runs the lesson, and returns the error of Check or Must.
+func (l Lesson) Do(ctx context.Context, env *Env) (err error) {
+	defer func() {
+		switch ended := recover().(type) {
+		case nil:
+		case failure:
+			err = ended.error
+		default:
+			panic(ended)
+		}
+	}()
+	l.Run(ctx, env)
+	return nil
+}
+
+// failure is what Check panics with.
+type failure struct{ error }
+
+// Check ends the lesson if there is an error. A lesson is a sequence of steps that depend on each other, so none of them
+// handles errors, and the code shows only what it teaches. A program that has to go on, such as a controller, returns them.
+func Check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// Must returns the value, or ends the lesson: see Check.
+func Must[T any](value T, err error) T {
+	Check(err)
+	return value
 }
 
 // Env is what a lesson works with.
@@ -83,7 +115,7 @@ func run(lesson Lesson, args []string, out, errOut io.Writer) int {
 	defer stop()
 	var err error
 	if lesson.Offline {
-		err = unlessEnded(ctx, lesson.Run(ctx, &Env{Out: out}))
+		err = unlessEnded(ctx, lesson.Do(ctx, &Env{Out: out}))
 	} else {
 		err = inNamespace(ctx, kubeconfig, out, errOut, lesson)
 	}
@@ -154,7 +186,7 @@ func inNamespace(ctx context.Context, kubeconfig string, out, errOut io.Writer, 
 		}
 		err = errors.Join(err, deleteNamespace(context.WithoutCancel(ctx), client, namespace))
 	}()
-	return unlessEnded(ctx, lesson.Run(ctx, &Env{Out: out, Config: config, Client: client, Namespace: namespace}))
+	return unlessEnded(ctx, lesson.Do(ctx, &Env{Out: out, Config: config, Client: client, Namespace: namespace}))
 }
 
 func unlessEnded(ctx context.Context, err error) error {

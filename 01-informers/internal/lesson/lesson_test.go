@@ -32,9 +32,8 @@ func runLesson(program lesson.Lesson, args ...string) ran {
 // unreached returns a lesson that must not be run.
 func unreached(t *testing.T) lesson.Lesson {
 	t.Helper()
-	return lesson.Lesson{Name: "demo", Shows: "Shows nothing.", Run: func(context.Context, *lesson.Env) error {
+	return lesson.Lesson{Name: "demo", Shows: "Shows nothing.", Run: func(context.Context, *lesson.Env) {
 		t.Error("the lesson was run")
-		return nil
 	}}
 }
 
@@ -64,11 +63,11 @@ func TestNamespaceExistsDuringTheRunAndIsDeletedAfterIt(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			var namespace string
-			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, env *lesson.Env) error {
+			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, env *lesson.Env) {
 				namespace = env.Namespace
 				env.Printf("in %s\n", env.Namespace)
-				g.Expect(env.CreatePods(ctx, "a")).To(Succeed())
-				return test.err
+				env.CreatePods(ctx, "a")
+				lesson.Check(test.err)
 			}}
 			got := runLesson(program, "--kubeconfig", testserver.Kubeconfig(t, testserver.Config(t)))
 			g.Expect(got).To(Equal(ran{test.code, "in " + namespace + "\n", test.want}))
@@ -97,9 +96,8 @@ func TestNamespaceThatCannotBeDeletedIsAnError(t *testing.T) {
 	name := testserver.Namespace(t) // A name that is unique on the server.
 	testserver.Allow(t, name, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
 	var namespace string
-	program := lesson.Lesson{Name: "demo", Run: func(_ context.Context, env *lesson.Env) error {
+	program := lesson.Lesson{Name: "demo", Run: func(_ context.Context, env *lesson.Env) {
 		namespace = env.Namespace
-		return nil
 	}}
 	file := testserver.Kubeconfig(t, testserver.User(t, name))
 	var got ran

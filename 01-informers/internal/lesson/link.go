@@ -29,7 +29,7 @@ type Link struct {
 }
 
 // NewLink returns a link that is not cut, and a client that uses it.
-func NewLink(config *rest.Config) (*Link, kubernetes.Interface, error) {
+func NewLink(config *rest.Config) (*Link, kubernetes.Interface) {
 	restored := make(chan struct{})
 	close(restored)
 	link := &Link{watches: map[*watchBody]struct{}{}, restored: restored}
@@ -38,12 +38,11 @@ func NewLink(config *rest.Config) (*Link, kubernetes.Interface, error) {
 		link.next = next
 		return link
 	})
-	client, err := kubernetes.NewForConfig(config)
-	return link, client, err
+	return link, Must(kubernetes.NewForConfig(config))
 }
 
 // Cut ends the watch and returns when the informer has tried to resume it.
-func (l *Link) Cut(ctx context.Context) error {
+func (l *Link) Cut(ctx context.Context) {
 	l.mu.Lock()
 	l.restored, l.resumed = make(chan struct{}), make(chan struct{}, 1)
 	resumed := l.resumed
@@ -54,9 +53,8 @@ func (l *Link) Cut(ctx context.Context) error {
 	l.mu.Unlock()
 	select {
 	case <-resumed:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		Check(ctx.Err())
 	}
 }
 

@@ -14,9 +14,8 @@ func TestOfflineLessonNeedsNoCluster(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	program := lesson.Lesson{Name: "demo", Shows: "Shows nothing.", Offline: true}
-	program.Run = func(_ context.Context, env *lesson.Env) error {
+	program.Run = func(_ context.Context, env *lesson.Env) {
 		env.Printf("client: %v, namespace: %q\n", env.Client, env.Namespace)
-		return nil
 	}
 	g.Expect(runLesson(program)).To(Equal(ran{0, "client: <nil>, namespace: \"\"\n", ""}))
 	g.Expect(runLesson(program, "--kubeconfig", "any")).To(Equal(
@@ -24,6 +23,8 @@ func TestOfflineLessonNeedsNoCluster(t *testing.T) {
 	g.Expect(runLesson(program, "--help")).To(Equal(
 		ran{0, "Shows nothing.\n\nUsage: go run ./demo\n\nIt has no flags and needs no cluster.\n", ""}))
 
-	program.Run = func(context.Context, *lesson.Env) error { return errors.New("failed") }
+	program.Run = func(context.Context, *lesson.Env) { lesson.Must(0, errors.New("failed")) }
 	g.Expect(runLesson(program)).To(Equal(ran{1, "", "demo: failed\n"}))
+	program.Run = func(context.Context, *lesson.Env) { panic("a mistake") }
+	g.Expect(func() { runLesson(program) }).To(PanicWith("a mistake"))
 }

@@ -2,7 +2,6 @@ package lesson
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,22 +20,16 @@ func Pod(name string) *corev1.Pod {
 }
 
 // CreatePods creates Pods one after the other, so that their resourceVersions increase in this order.
-func (e *Env) CreatePods(ctx context.Context, names ...string) error {
+func (e *Env) CreatePods(ctx context.Context, names ...string) {
 	for _, name := range names {
-		if _, err := e.Client.CoreV1().Pods(e.Namespace).Create(ctx, Pod(name), metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating the Pod %s: %w", name, err)
-		}
+		Must(e.Client.CoreV1().Pods(e.Namespace).Create(ctx, Pod(name), metav1.CreateOptions{}))
 	}
-	return nil
 }
 
 // DeletePods deletes Pods. A watch gets two events for each: the server first sets the deletionTimestamp
 // (MODIFIED) and then, because no kubelet runs the Pod, deletes it (DELETED).
-func (e *Env) DeletePods(ctx context.Context, names ...string) error {
+func (e *Env) DeletePods(ctx context.Context, names ...string) {
 	for _, name := range names {
-		if err := e.Client.CoreV1().Pods(e.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			return fmt.Errorf("deleting the Pod %s: %w", name, err)
-		}
+		Check(e.Client.CoreV1().Pods(e.Namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	}
-	return nil
 }

@@ -30,7 +30,7 @@ const (
 func TestMain(m *testing.M) {
 	if program := os.Getenv(programVariable); program != "" {
 		os.Args = []string{"demo", "--kubeconfig", os.Getenv(kubeconfigVariable)}
-		run := map[string]func(context.Context, *lesson.Env) error{"never ends": neverEnd, "keeps printing": keepPrinting}
+		run := map[string]func(context.Context, *lesson.Env){"never ends": neverEnd, "keeps printing": keepPrinting}
 		lesson.Main(lesson.Lesson{Name: "demo", Run: run[program]})
 	}
 	testserver.Main(m)
@@ -61,14 +61,14 @@ func TestSignalsDeleteTheNamespace(t *testing.T) {
 			}
 			g := NewWithT(t)
 			var namespace string
-			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, env *lesson.Env) error {
+			program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, env *lesson.Env) {
 				namespace = env.Namespace
 				g.Expect(syscall.Kill(os.Getpid(), one)).To(Succeed())
 				<-ctx.Done()
 				if one == syscall.SIGHUP {
 					g.Expect(syscall.Kill(os.Getpid(), one)).To(Succeed())
 				}
-				return ctx.Err()
+				lesson.Check(ctx.Err())
 			}}
 			got := runLesson(program, "--kubeconfig", testserver.Kubeconfig(t, testserver.Config(t)))
 			g.Expect(got).To(Equal(ran{0, "", "demo: interrupted; deleting the namespace " + namespace + "\n"}))
@@ -97,7 +97,7 @@ func TestCtrlCWhileTheNamespaceIsCreated(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "demo-created"}}`)
 	}))
 	defer server.Close()
-	program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, _ *lesson.Env) error { return ctx.Err() }}
+	program := lesson.Lesson{Name: "demo", Run: func(ctx context.Context, _ *lesson.Env) { lesson.Check(ctx.Err()) }}
 	got := runLesson(program, "--kubeconfig", access(t, server.URL))
 	g.Expect(deleted).To(Receive(Equal("demo-created")))
 	g.Expect(got).To(Equal(ran{0, "", "demo: interrupted; deleting the namespace demo-created\n"}))
@@ -116,7 +116,7 @@ func TestASecondCtrlCEndsTheProcessAtOnce(t *testing.T) {
 }
 
 // neverEnd does not return when its context is cancelled.
-func neverEnd(ctx context.Context, env *lesson.Env) error {
+func neverEnd(ctx context.Context, env *lesson.Env) {
 	env.Printf("running\n")
 	<-ctx.Done()
 	env.Printf("cancelled\n")
@@ -140,11 +140,10 @@ func TestAClosedPipeDeletesTheNamespace(t *testing.T) {
 }
 
 // keepPrinting prints after the test has closed the pipe, which it reports by closing standard input.
-func keepPrinting(_ context.Context, env *lesson.Env) error {
+func keepPrinting(_ context.Context, env *lesson.Env) {
 	env.Printf("%s\n", env.Namespace)
-	_, err := io.Copy(io.Discard, os.Stdin)
+	lesson.Must(io.Copy(io.Discard, os.Stdin))
 	for range 100 {
 		env.Printf("another line\n")
 	}
-	return err
 }

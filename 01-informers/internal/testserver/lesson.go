@@ -33,7 +33,7 @@ func Lesson(tb testing.TB, program lesson.Lesson) (string, error) {
 		env = LessonEnv(tb)
 	}
 	env.Out = &out
-	err := program.Run(ctx, env)
+	err := program.Do(ctx, env)
 	return out.String(), err
 }
 
