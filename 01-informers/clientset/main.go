@@ -44,9 +44,7 @@ func measure(ctx context.Context, env *lesson.Env) {
 	var first int64
 	for _, client := range clients {
 		var wire meter
-		if items := client.list(ctx, env, &wire); items != count {
-			lesson.Check(fmt.Errorf("the %s client listed %d pods instead of %d", client.name, items, count))
-		}
+		client.list(ctx, env, &wire)
 		first = cmp.Or(first, wire.bytes)
 		env.Printf("   %-27s  %-36s %4d  %7d  %5.2f\n", client.name, wire.contentType, wire.bytes>>10,
 			rounded(wire.bytes/int64(count)), float64(wire.bytes)/float64(first))

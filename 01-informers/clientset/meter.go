@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"k8s.io/client-go/rest"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // meter measures the responses to a client as they are on the wire, without the HTTP framing.
@@ -20,7 +22,7 @@ func (m *meter) attach(config *rest.Config) *rest.Config {
 	// The Transport of net/http would request gzip by itself.
 	config.DisableCompression = true
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return lesson.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if err != nil {
 				return nil, err
@@ -32,10 +34,6 @@ func (m *meter) attach(config *rest.Config) *rest.Config {
 	})
 	return config
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // counted adds the bytes that are read from a body to the meter.
 type counted struct {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -39,7 +38,7 @@ func relist(ctx context.Context) []string {
 	defer cancel()
 
 	await := func(notifications int) {
-		lesson.Until(ctx, fmt.Sprintf("the handler was notified %d times", notifications), func() bool { return len(lines.get()) >= notifications })
+		lesson.Until(ctx, fmt.Sprintf("the handler was notified %d times", notifications), func() bool { return len(lines.All()) >= notifications })
 	}
 	await(2)
 	first.Modify(object("b", 6))
@@ -55,25 +54,12 @@ func relist(ctx context.Context) []string {
 		return informer.GetStore().LastStoreSyncResourceVersion() != "10"
 	})
 	lines.add("after a bookmark, and no other event: %q", informer.GetStore().LastStoreSyncResourceVersion())
-	return lines.get()
+	return lines.All()
 }
 
-type log struct {
-	mu    sync.Mutex
-	lines []string
-}
+type log struct{ lesson.Record[string] }
 
-func (l *log) add(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
-}
-
-func (l *log) get() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.lines)
-}
+func (l *log) add(format string, args ...any) { l.Add(fmt.Sprintf(format, args...)) }
 
 func handler(lines *log) cache.TypedResourceEventHandlerDetailedFuncs[*corev1.ConfigMap] {
 	return cache.TypedResourceEventHandlerDetailedFuncs[*corev1.ConfigMap]{

@@ -21,10 +21,10 @@ func TestHasSynced(t *testing.T) {
 		"nothing happened":             {nil, map[string]bool{}},
 		"the list is queued":           {[]func(cache.Queue) error{first}, map[string]bool{}},
 		"one Pop":                      {[]func(cache.Queue) error{first, pop}, map[string]bool{"RealFIFO, AtomicEvents": true}},
-		"as many as objects":           {[]func(cache.Queue) error{first, pop, add("c", 3), pop}, map[string]bool{"DeltaFIFO": true, "RealFIFO, event by event": true, "RealFIFO, AtomicEvents": true}},
+		"as many as objects":           {[]func(cache.Queue) error{first, pop, on(cache.Queue.Add, "c", 3), pop}, map[string]bool{"DeltaFIFO": true, "RealFIFO, event by event": true, "RealFIFO, AtomicEvents": true}},
 		"an empty list":                {[]func(cache.Queue) error{replace(9)}, map[string]bool{"DeltaFIFO": true, "RealFIFO, event by event": true}},
-		"an empty list, popped":        {[]func(cache.Queue) error{replace(9), add("a", 1), pop}, map[string]bool{"DeltaFIFO": true, "RealFIFO, event by event": true, "RealFIFO, AtomicEvents": true}},
-		"an event that came before it": {[]func(cache.Queue) error{add("a", 1)}, map[string]bool{"DeltaFIFO": true, "RealFIFO, event by event": true, "RealFIFO, AtomicEvents": true}},
+		"an empty list, popped":        {[]func(cache.Queue) error{replace(9), on(cache.Queue.Add, "a", 1), pop}, map[string]bool{"DeltaFIFO": true, "RealFIFO, event by event": true, "RealFIFO, AtomicEvents": true}},
+		"an event that came before it": {[]func(cache.Queue) error{on(cache.Queue.Add, "a", 1)}, map[string]bool{"DeltaFIFO": true, "RealFIFO, event by event": true, "RealFIFO, AtomicEvents": true}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

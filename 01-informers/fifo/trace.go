@@ -21,12 +21,12 @@ type call struct {
 
 // trace continues from storeBefore. The last list lacks c and d, and no event reported their deletion.
 var trace = []call{
-	{"Add c@11", add("c", 11)},
-	{"Update a@12", update("a", 12)},
-	{"Update c@13", update("c", 13)},
-	{"Delete b@14", remove("b", 14)},
-	{"Delete b@14, a duplicate", remove("b", 14)},
-	{"Add b@15, recreated", add("b", 15)},
+	{"Add c@11", on(cache.Queue.Add, "c", 11)},
+	{"Update a@12", on(cache.Queue.Update, "a", 12)},
+	{"Update c@13", on(cache.Queue.Update, "c", 13)},
+	{"Delete b@14", on(cache.Queue.Delete, "b", 14)},
+	{"Delete b@14, a duplicate", on(cache.Queue.Delete, "b", 14)},
+	{"Add b@15, recreated", on(cache.Queue.Add, "b", 15)},
 	{"Bookmark 16", bookmark(16)},
 	{"Replace with the list a@12 b@15 e@17, of resourceVersion 18", replace(18, object("a", 12), object("b", 15), object("e", 17))},
 	{"Resync", cache.Queue.Resync},
@@ -37,16 +37,9 @@ func storeBefore() known {
 	return known{object("a", 1), object("b", 2), object("d", 3)}
 }
 
-func add(name string, version int) func(cache.Queue) error {
-	return func(queue cache.Queue) error { return queue.Add(object(name, version)) }
-}
-
-func update(name string, version int) func(cache.Queue) error {
-	return func(queue cache.Queue) error { return queue.Update(object(name, version)) }
-}
-
-func remove(name string, version int) func(cache.Queue) error {
-	return func(queue cache.Queue) error { return queue.Delete(object(name, version)) }
+// on calls a method of the queue with an object.
+func on(method func(cache.Queue, any) error, name string, version int) func(cache.Queue) error {
+	return func(queue cache.Queue) error { return method(queue, object(name, version)) }
 }
 
 func replace(version int, list ...*corev1.ConfigMap) func(cache.Queue) error {

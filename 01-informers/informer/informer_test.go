@@ -118,7 +118,7 @@ func TestTheSameInputHasTheSameResultAsWithSharedIndexInformer(t *testing.T) {
 	s.DeleteConfigMap(ctx, "plum")
 	expectSame()
 	for _, link := range s.links {
-		link.Cut(ctx)
+		link.Cut()
 	}
 	s.DeleteConfigMap(ctx, "pear")
 	change("apple")

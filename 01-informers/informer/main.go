@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/client-go/tools/cache"
+
 	"example.com/workbook/01-informers/internal/lesson"
 )
 
@@ -32,9 +34,16 @@ func run(ctx context.Context, env *lesson.Env) {
 	s := &session{Env: env}
 	s.CreateConfigMap(ctx, "apple", "")
 	s.Printf("1. One ConfigMap, apple, exists. The informer starts: a list, and the watch that follows it\n")
-	assembled, shared := assemble(s), sharedInformer(s)
-	running.Go(func() { assembled.run(ctx) })
+	assembled, workers := assemble(s)
+	shared := sharedInformer(s)
+	running.Go(func() { assembled.Run(ctx) })
 	running.Go(func() { shared.RunWithContext(ctx) })
+	running.Go(func() {
+		// The workers begin when the handler has been notified of the whole initial list.
+		if cache.WaitFor(ctx, "", assembled.HasSyncedChecker()) {
+			workers.Run(ctx)
+		}
+	})
 	s.printUntilDone(ctx)
 
 	s.Printf("2. apple changes: one watch event, one delta, one write to the store, one notification, one key\n")

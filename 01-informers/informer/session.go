@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -18,9 +17,8 @@ type session struct {
 	*lesson.Env
 	// links are those of the two informers.
 	links []*lesson.Link
-
-	mu     sync.Mutex
-	events []handmade.Event // since the last print
+	// events are those since the last print.
+	events lesson.Record[handmade.Event]
 }
 
 // listerWatcher returns the input of one informer, which can be interrupted.
@@ -33,12 +31,9 @@ func (s *session) listerWatcher() cache.ListerWatcher {
 
 // observe is called by the parts. It drops bookmarks, because the server sends them at any time.
 func (s *session) observe(event handmade.Event) {
-	if strings.EqualFold(event.Type, handmade.Bookmark) {
-		return
+	if !strings.EqualFold(event.Type, handmade.Bookmark) {
+		s.events.Add(event)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.events = append(s.events, event)
 }
 
 // line formats an event for the output.
@@ -57,14 +52,10 @@ func line(event handmade.Event) string {
 // printUntilDone waits until the worker is done with the one object, and prints the events since the last print.
 func (s *session) printUntilDone(ctx context.Context) {
 	lesson.Until(ctx, "the worker is done", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.events) > 0 && s.events[len(s.events)-1].Stage == handmade.StageDone
+		events := s.events.All()
+		return len(events) > 0 && events[len(events)-1].Stage == handmade.StageDone
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, event := range s.events {
+	for _, event := range s.events.Take() {
 		s.Printf("   %s\n", line(event))
 	}
-	s.events = nil
 }

@@ -18,7 +18,7 @@ type requests struct{ lesson.Requests }
 // counted returns a client whose requests are counted.
 func counted(config *rest.Config) (*requests, kubernetes.Interface) {
 	requests := &requests{}
-	return requests, lesson.Must(kubernetes.NewForConfig(requests.Record(config)))
+	return requests, lesson.Must(kubernetes.NewForConfig(requests.Attach(config)))
 }
 
 // String returns the number of requests since the last Take, in total and by verb.
@@ -39,8 +39,10 @@ func (r *requests) String() string {
 // countingIndexer counts the calls of an indexer by their kind. It is not safe for concurrent use.
 type countingIndexer struct {
 	cache.Indexer
-	scans, namespaceIndex, otherIndexes int
+	calls
 }
+
+type calls struct{ scans, byNamespace, byLabel int }
 
 func (c *countingIndexer) List() []any {
 	c.scans++
@@ -59,9 +61,9 @@ func (c *countingIndexer) ByIndex(name, value string) ([]any, error) {
 
 func (c *countingIndexer) countIndex(name string) {
 	if name == cache.NamespaceIndex {
-		c.namespaceIndex++
+		c.byNamespace++
 	} else {
-		c.otherIndexes++
+		c.byLabel++
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -31,10 +30,7 @@ func (i *informer) start(ctx context.Context) {
 	i.factory.StartWithContext(running)
 	waiting, done := context.WithTimeout(ctx, lesson.Patience)
 	defer done()
-	if err := i.factory.WaitForCacheSyncWithContext(waiting).AsError(); err != nil {
-		i.stop()
-		lesson.Check(fmt.Errorf("waiting for the cache: %w", err))
-	}
+	lesson.Check(i.factory.WaitForCacheSyncWithContext(waiting).AsError())
 }
 
 // stop ends the watch, and waits for it. The store keeps its objects.

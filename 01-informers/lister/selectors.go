@@ -47,9 +47,9 @@ func newFleet(indexers ...cache.Indexers) *countingIndexer {
 
 // cost is what one query did in the store.
 type cost struct {
-	query                       string
-	found, compared             int
-	scans, byNamespace, byLabel int
+	query           string
+	found, compared int
+	calls
 }
 
 func (c cost) String() string {
@@ -65,10 +65,7 @@ func measure(name string, run query, indexers ...cache.Indexers) cost {
 	indexer := newFleet(indexers...)
 	selector := &countingSelector{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
 	found := run(indexer, selector)
-	return cost{
-		query: name, found: found, compared: selector.compared,
-		scans: indexer.scans, byNamespace: indexer.namespaceIndex, byLabel: indexer.otherIndexes,
-	}
+	return cost{name, found, selector.compared, indexer.calls}
 }
 
 func listAll(indexer cache.Indexer, selector labels.Selector) int {

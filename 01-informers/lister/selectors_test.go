@@ -15,12 +15,12 @@ func TestSeedQuestion_AListerIgnoresLabelIndexes(t *testing.T) {
 	for i := range costs {
 		costs[i].query = ""
 	}
-	all := cost{found: fleetSize / apps, compared: fleetSize, scans: 1}
-	oneNamespace := cost{found: 100, compared: fleetSize / namespaces, byNamespace: 1}
+	all := cost{found: fleetSize / apps, compared: fleetSize, calls: calls{scans: 1}}
+	oneNamespace := cost{found: 100, compared: fleetSize / namespaces, calls: calls{byNamespace: 1}}
 	g.Expect(costs).To(Equal([]cost{
 		all, all, // without the index of the label, and with it
 		oneNamespace, oneNamespace,
-		{found: fleetSize / apps, byLabel: 1}, // ByIndex: one lookup, no labels compared
+		{found: fleetSize / apps, calls: calls{byLabel: 1}}, // ByIndex: one lookup, no labels compared
 	}))
 }
 

@@ -16,20 +16,15 @@ import (
 	"example.com/workbook/01-informers/internal/lesson"
 )
 
-// event is the part of a watch event that this lesson uses.
+// event is a watch event, with the metadata of its object.
 type event struct {
-	kind            watch.EventType
-	name            string
-	resourceVersion string
-	// deleting reports that the object has a deletionTimestamp.
-	deleting bool
-	// initialEventsEnd is set on the bookmark at the end of a streaming list.
-	initialEventsEnd bool
+	kind watch.EventType
+	metav1.Object
 }
 
 func (e event) String() string {
-	text := strings.TrimSpace(fmt.Sprintf("%s %s", e.kind, e.name))
-	if e.kind == watch.Modified && e.deleting {
+	text := strings.TrimSpace(fmt.Sprintf("%s %s", e.kind, e.GetName()))
+	if e.kind == watch.Modified && e.GetDeletionTimestamp() != nil {
 		text += " (deletionTimestamp)"
 	}
 	return text
@@ -66,12 +61,7 @@ func receive(ctx context.Context, w watch.Interface, n int) (events, error) {
 			if one.Type == watch.Error {
 				return all, apierrors.FromObject(one.Object)
 			}
-			object := lesson.Must(apimeta.Accessor(one.Object))
-			all = append(all, event{
-				kind: one.Type, name: object.GetName(), resourceVersion: object.GetResourceVersion(),
-				deleting:         object.GetDeletionTimestamp() != nil,
-				initialEventsEnd: object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true",
-			})
+			all = append(all, event{one.Type, lesson.Must(apimeta.Accessor(one.Object))})
 		}
 	}
 	return all, nil

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -26,8 +24,12 @@ import (
 func (o *observer) gone(ctx context.Context) {
 	o.Printf("5. 410 Gone, and the relist\n")
 	before := lesson.Must(o.pods.List(ctx, metav1.ListOptions{}))
-	notes := o.notes(o.requests.Record(o.Config))
+	notes := o.notes(o.requests.Attach(o.Config))
 	defer o.createCRD(ctx)()
+	lesson.Until(ctx, "the server serves the CRD", func() bool {
+		_, err := notes.List(ctx, metav1.ListOptions{})
+		return err == nil
+	})
 	for _, name := range []string{"x", "y"} {
 		note := &unstructured.Unstructured{}
 		note.SetGroupVersionKind(o.resource().GroupVersion().WithKind("Note"))
@@ -65,33 +67,18 @@ func (o *observer) notes(config *rest.Config) dynamic.ResourceInterface {
 	return lesson.Must(dynamic.NewForConfig(config)).Resource(o.resource()).Namespace(o.Namespace)
 }
 
-// createCRD creates a CRD and waits until the server serves it. It returns a function that deletes the CRD.
+// createCRD creates a CRD, and returns a function that deletes it. The requests are not cancelled by Ctrl-C: the server could
+// create the CRD all the same, and the lesson would not delete it.
 func (o *observer) createCRD(ctx context.Context) (remove func()) {
 	crds, crd := lesson.Must(dynamic.NewForConfig(o.Config)).Resource(lesson.CRDs), lesson.NoteCRD(o.resource().Group)
-	// The requests are not cancelled by Ctrl-C: the server could create the CRD all the same, and the lesson would not
-	// delete it.
-	uncancelled := context.WithoutCancel(ctx)
-	creating, cancel := context.WithTimeout(uncancelled, lesson.Patience)
+	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), lesson.Patience)
 	defer cancel()
 	lesson.Must(crds.Create(creating, crd, metav1.CreateOptions{}))
-	remove = func() {
-		deleting, cancel := context.WithTimeout(uncancelled, lesson.Patience)
+	return func() {
+		deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), lesson.Patience)
 		defer cancel()
 		if err := crds.Delete(deleting, crd.GetName(), metav1.DeleteOptions{}); err != nil {
 			o.Printf("   deleting the CRD: %v\n", err)
 		}
 	}
-	notes := o.notes(o.Config)
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, lesson.Patience, true, func(ctx context.Context) (bool, error) {
-		_, err := notes.List(ctx, metav1.ListOptions{})
-		if apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-	if err != nil {
-		remove()
-		lesson.Check(fmt.Errorf("waiting for the CRD: %w", err))
-	}
-	return remove
 }

@@ -65,7 +65,7 @@ func expectEvents(t *testing.T, w watch.Interface, want string) events {
 
 func foos(t *testing.T, o *observer) dynamic.ResourceInterface {
 	t.Helper()
-	client, err := dynamic.NewForConfig(o.requests.Record(o.Config))
+	client, err := dynamic.NewForConfig(o.requests.Attach(o.Config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestCRDIsDeletedAfterCtrlCDuringItsCreation(t *testing.T) {
 	env := testserver.LessonEnv(t)
 	env.Config = rest.CopyConfig(env.Config)
 	env.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return lesson.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if request.Method == http.MethodPost {
 				interrupt()
@@ -120,13 +120,9 @@ func TestCRDIsDeletedAfterCtrlCDuringItsCreation(t *testing.T) {
 		})
 	})
 	o := newObserver(env)
-	g.Expect(func() { o.createCRD(ctx) }).To(Panic())
+	g.Expect(func() { o.gone(ctx) }).To(Panic())
 	expectNoCRD(t, o)
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 // The study journal's ListerWatcher lists, and then watches without the resourceVersion of the list.
 func TestSeedQuestion_WatchWithoutTheListsVersionReplaysAdded(t *testing.T) {
@@ -148,9 +144,9 @@ func TestReplayIsNotInTheOrderOfVersions(t *testing.T) {
 	t.Parallel()
 	o, g := withPods(t)
 	replayed := expectEvents(t, o.watch(t, metav1.ListOptions{}), "ADDED a, ADDED b, ADDED c")
-	g.Expect(number(t, replayed[0].resourceVersion)).To(BeNumerically(">", number(t, replayed[2].resourceVersion)))
+	g.Expect(number(t, replayed[0].GetResourceVersion())).To(BeNumerically(">", number(t, replayed[2].GetResourceVersion())))
 
-	resumed := o.watch(t, metav1.ListOptions{ResourceVersion: replayed[2].resourceVersion})
+	resumed := o.watch(t, metav1.ListOptions{ResourceVersion: replayed[2].GetResourceVersion()})
 	expectEvents(t, resumed, "ADDED b, ADDED a")
 }
 

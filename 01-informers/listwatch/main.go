@@ -37,7 +37,7 @@ type observer struct {
 
 func newObserver(env *lesson.Env) *observer {
 	o := &observer{Env: env}
-	o.pods = lesson.Must(kubernetes.NewForConfig(o.requests.Record(env.Config))).CoreV1().Pods(env.Namespace)
+	o.pods = lesson.Must(kubernetes.NewForConfig(o.requests.Attach(env.Config))).CoreV1().Pods(env.Namespace)
 	return o
 }
 
@@ -96,7 +96,7 @@ func (o *observer) resume(ctx context.Context) {
 
 	o.CreatePods(ctx, "f")
 	o.DeletePods(ctx, "c")
-	resumed := lesson.Must(o.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: before[0].resourceVersion}))
+	resumed := lesson.Must(o.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: before[0].GetResourceVersion()}))
 	defer resumed.Stop()
 	o.Printf("   watched from the resourceVersion of that event: %s\n", mustReceive(ctx, resumed, 3))
 	o.PrintRequests(o.requests.Take())

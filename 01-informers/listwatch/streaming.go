@@ -25,12 +25,13 @@ func (o *observer) stream(ctx context.Context) {
 	o.Printf("6. The streaming list\n")
 	w := lesson.Must(o.pods.Watch(ctx, streaming))
 	defer w.Stop()
-	var list events
-	for len(list) == 0 || list[len(list)-1].kind != watch.Bookmark {
+	list := mustReceive(ctx, w, 1)
+	for list[len(list)-1].kind != watch.Bookmark {
 		list = append(list, mustReceive(ctx, w, 1)...)
 	}
+	const initialEventsEnd = metav1.InitialEventsAnnotationKey
 	o.Printf("   watched: %s\n", list)
-	o.Printf("   the bookmark's annotation %s is true: %t\n", metav1.InitialEventsAnnotationKey, list[len(list)-1].initialEventsEnd)
+	o.Printf("   the bookmark's annotation %s is true: %t\n", initialEventsEnd, list[len(list)-1].GetAnnotations()[initialEventsEnd] == "true")
 	o.DeletePods(ctx, "a")
 	o.Printf("   then, in the same watch: %s\n", mustReceive(ctx, w, 2))
 	o.PrintRequests(o.requests.Take())

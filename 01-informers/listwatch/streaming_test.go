@@ -27,7 +27,7 @@ func TestStreamingListFromAVersionIsComplete(t *testing.T) {
 	options := streaming
 	options.ResourceVersion = o.resourceVersion(t)
 	list := expectEvents(t, o.watch(t, options), "ADDED a, ADDED b, ADDED c, BOOKMARK")
-	g.Expect(number(t, list[3].resourceVersion)).To(BeNumerically(">=", number(t, options.ResourceVersion)))
+	g.Expect(number(t, list[3].GetResourceVersion())).To(BeNumerically(">=", number(t, options.ResourceVersion)))
 }
 
 func TestStreamingListWithoutBookmarksDoesNotMarkItsEnd(t *testing.T) {

@@ -38,7 +38,7 @@ func (bed *testbed) watch(ctx context.Context) {
 
 func (bed *testbed) resume(ctx context.Context) {
 	bed.Printf("3. The server is down; a is deleted and e is created\n")
-	bed.outage.begin()
+	bed.outage.Begin()
 	bed.change(ctx, "a", "e")
 	const attempts = 4
 	lesson.Until(ctx, "it retried", func() bool { return len(bed.requests.All()) >= attempts })
@@ -48,7 +48,7 @@ func (bed *testbed) resume(ctx context.Context) {
 	bed.Printf("   store:   still %s: a reader gets the old state, and no error\n", strings.Join(names(bed.store.List()), " "))
 
 	bed.Printf("   The server is up again.\n")
-	bed.outage.end()
+	bed.outage.End()
 	bed.printStore(ctx, 3)
 	bed.printLastRequest()
 	bed.Printf("   It resumed the watch from its last resourceVersion: no list, and the deletion is an event.\n\n")
@@ -73,10 +73,10 @@ func waits(requests []lesson.Request) []string {
 
 func (bed *testbed) relist(ctx context.Context) {
 	bed.Printf("4. The server is down again; e is deleted and f is created; then the server no longer has these changes\n")
-	bed.outage.begin()
+	bed.outage.Begin()
 	bed.change(ctx, "e", "f")
 	bed.expire.Store(true)
-	bed.outage.end()
+	bed.outage.End()
 	bed.printStore(ctx, 1)
 	bed.Printf("   request: GET pods?watch=true&allowWatchBookmarks=true&resourceVersion=N: 410 (simulated by this program)\n")
 	bed.printLastRequest()

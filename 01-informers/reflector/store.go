@@ -4,18 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // recordingStore records the calls of the reflector. A reflector calls these four methods of a store, and Resync.
 type recordingStore struct {
 	cache.Store
-
-	mu    sync.Mutex
-	calls []string
+	calls lesson.Record[string]
 }
 
 func newStore() *recordingStore {
@@ -43,25 +42,7 @@ func (s *recordingStore) Replace(objects []any, version string) error {
 }
 
 func (s *recordingStore) record(verb string, objects ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls = append(s.calls, fmt.Sprintf("%s(%s)", verb, strings.Join(names(objects), " ")))
-}
-
-// all returns the calls since the last take.
-func (s *recordingStore) all() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.calls)
-}
-
-// take returns the calls since the last take.
-func (s *recordingStore) take() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.calls
-	s.calls = nil
-	return taken
+	s.calls.Add(fmt.Sprintf("%s(%s)", verb, strings.Join(names(objects), " ")))
 }
 
 // names returns the names of Pods, sorted, because a store has no order.

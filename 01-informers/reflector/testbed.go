@@ -25,7 +25,7 @@ import (
 // testbed is a reflector whose requests and calls of the store are recorded, and whose server can fail.
 type testbed struct {
 	*lesson.Env
-	outage    outage
+	outage    lesson.Outage
 	requests  lesson.Requests
 	store     *recordingStore
 	reflector *cache.Reflector
@@ -44,8 +44,8 @@ var backoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Cap: tim
 func newTestbed(env *lesson.Env) *testbed {
 	bed := &testbed{Env: env, store: newStore()}
 	config := rest.CopyConfig(env.Config)
-	config.Dial = bed.outage.dial
-	pods := lesson.Must(kubernetes.NewForConfig(bed.requests.Record(config))).CoreV1().Pods(env.Namespace)
+	bed.outage.Attach(config)
+	pods := lesson.Must(kubernetes.NewForConfig(bed.requests.Attach(config))).CoreV1().Pods(env.Namespace)
 	pair := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return pods.List(ctx, options)
@@ -96,6 +96,6 @@ func (bed *testbed) start(ctx context.Context) (stop func()) {
 
 // printStore waits for n calls of the store, and prints them.
 func (bed *testbed) printStore(ctx context.Context, n int) {
-	lesson.Until(ctx, fmt.Sprintf("the store was called %d times", n), func() bool { return len(bed.store.all()) >= n })
-	bed.Printf("   store:   %s\n", strings.Join(bed.store.take(), ", "))
+	lesson.Until(ctx, fmt.Sprintf("the store was called %d times", n), func() bool { return len(bed.store.calls.All()) >= n })
+	bed.Printf("   store:   %s\n", strings.Join(bed.store.calls.Take(), ", "))
 }

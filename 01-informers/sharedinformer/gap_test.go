@@ -42,7 +42,7 @@ func TestAnUntypedHandlerGetsTheTombstoneItself(t *testing.T) {
 	deleted := make(chan any, 1)
 	_, err := informer.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { deleted <- object }}, cache.HandlerOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	s.link.Cut(t.Context())
+	s.link.Cut()
 	s.DeleteConfigMap(t.Context(), "a")
 	s.link.Restore()
 	var object any
@@ -60,7 +60,7 @@ func TestAnObjectReplacedDuringAGapIsDeliveredAsAnUpdate(t *testing.T) {
 	s, _, handler := onServer(t)
 	g.Expect(handler.all()[0].initial).To(BeTrue())
 	before := handler.last("a").UID
-	s.link.Cut(t.Context())
+	s.link.Cut()
 	s.DeleteConfigMap(t.Context(), "a")
 	s.CreateConfigMap(t.Context(), "a", "new")
 	s.link.Restore()

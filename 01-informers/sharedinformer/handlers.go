@@ -2,21 +2,20 @@ package main
 
 import (
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/workbook/01-informers/internal/lesson"
 )
 
 // recorder is a handler that records its notifications. It implements cache.TypedResourceEventHandler, so that
 // it needs no type assertion and does not unwrap tombstones.
 type recorder struct {
 	// gate, if it is set, blocks each call until it is closed.
-	gate <-chan struct{}
-
-	mu            sync.Mutex
-	notifications []notification
+	gate          <-chan struct{}
+	notifications lesson.Record[notification]
 }
 
 var _ cache.TypedResourceEventHandler[*corev1.ConfigMap] = &recorder{}
@@ -56,9 +55,7 @@ func (r *recorder) record(n notification) {
 	if r.gate != nil {
 		<-r.gate
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.notifications = append(r.notifications, n)
+	r.notifications.Add(n)
 }
 
 // count returns the number of notifications of a kind, or of all if kind is empty.
@@ -72,11 +69,7 @@ func (r *recorder) count(kind string) int {
 	return count
 }
 
-func (r *recorder) all() []notification {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.notifications)
-}
+func (r *recorder) all() []notification { return r.notifications.All() }
 
 // of returns the notifications about one object, without resyncs: "added 1", "updated 2".
 func (r *recorder) of(name string) []string {

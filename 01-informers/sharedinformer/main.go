@@ -55,7 +55,7 @@ type session struct {
 
 func newSession(env *lesson.Env) *session {
 	s := &session{Env: env}
-	s.link, s.client = lesson.NewLink(s.requests.Record(env.Config))
+	s.link, s.client = lesson.NewLink(s.requests.Attach(env.Config))
 	return s
 }
 

@@ -98,7 +98,7 @@ func (s *session) seeDeletion(ctx context.Context) {
 
 func (s *session) missDeletion(ctx context.Context) {
 	s.Printf("6. A deletion while the watch is interrupted, found by the list that follows\n")
-	s.link.Cut(ctx)
+	s.link.Cut()
 	s.UpdateConfigMap(ctx, "b", "2")
 	s.DeleteConfigMap(ctx, "b")
 	s.Printf("   b was set to \"2\" and deleted; the cache still has %d objects\n", len(s.informer.GetStore().List()))

@@ -69,9 +69,7 @@ func (l *loop) next(ctx context.Context) bool {
 
 // newQueue returns a queue with a short back-off.
 func newQueue() queue {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](time.Millisecond, 20*time.Millisecond),
-		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "lesson"})
+	return newQueueWith(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](time.Millisecond, 20*time.Millisecond))
 }
 
 var errNotYet = errors.New("not yet")

@@ -139,6 +139,5 @@ func TestLevelTriggeredConvergesInSpiteOfFaults(t *testing.T) {
 		g.Expect(result.level).To(Equal(result.reconciliations), "seed %d: one reconciliation for each key that was added", seed)
 		g.Expect(result.levelAfterList).To(Equal(objects), "seed %d", seed)
 		g.Expect(result.edge).To(BeNumerically("<", objects/2), "seed %d", seed)
-		g.Expect(result.edgeAfterList).To(Equal(result.edge), "seed %d: a list does not repair it", seed)
 	}
 }

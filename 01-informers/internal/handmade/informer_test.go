@@ -77,7 +77,7 @@ func TestStagesOfARelist(t *testing.T) {
 	b.change(t, "apple", "red")
 	g.Eventually(func() []string { return b.of("apple") }, soon).Should(HaveLen(14))
 	b.forget()
-	b.link.Cut(t.Context())
+	b.link.Cut()
 	b.remove(t, "pear")
 	b.link.Restore()
 

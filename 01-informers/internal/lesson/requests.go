@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -60,47 +59,25 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s: %d", r.Method, target, r.Status)
 }
 
-// Requests records requests in the order of their responses. The zero value is ready to use. It is safe for
-// concurrent use.
-type Requests struct {
-	mu  sync.Mutex
-	all []Request
-}
+// Requests records requests in the order of their responses.
+type Requests struct{ Record[Request] }
 
-// Record returns a copy of config. Requests of clients that use the copy are recorded.
-func (r *Requests) Record(config *rest.Config) *rest.Config {
+// Attach returns a copy of config. Requests of clients that use the copy are recorded.
+func (r *Requests) Attach(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return RoundTripper(func(request *http.Request) (*http.Response, error) {
 			at := clock.RealClock{}.Now()
 			response, err := next.RoundTrip(request)
 			one := Request{At: at, Method: request.Method, Path: request.URL.Path, Query: request.URL.Query(), Err: err}
 			if response != nil {
 				one.Status = response.StatusCode
 			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.all = append(r.all, one)
+			r.Add(one)
 			return response, err
 		})
 	})
 	return config
-}
-
-// All returns the requests since the last Take.
-func (r *Requests) All() []Request {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.all)
-}
-
-// Take returns the requests since the last Take, and removes them from the record.
-func (r *Requests) Take() []Request {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	taken := r.all
-	r.all = nil
-	return taken
 }
 
 // PrintRequests prints what clients requested.
@@ -113,6 +90,8 @@ func (e *Env) PrintRequests(requests []Request) {
 	}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+// RoundTripper is a function that is an http.RoundTripper.
+type RoundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+// RoundTrip calls the function.
+func (f RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

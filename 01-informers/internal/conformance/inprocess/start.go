@@ -14,11 +14,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
+	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/managed"
 	"example.com/workbook/01-informers/internal/operator"
 	"example.com/workbook/01-informers/internal/raw"
@@ -56,7 +61,7 @@ type Settings struct {
 // Running is an implementation that runs.
 type Running struct {
 	cancel context.CancelFunc
-	line   *line
+	outage lesson.Outage
 	done   chan struct{}
 	err    error
 }
@@ -78,7 +83,7 @@ func Start(tb testing.TB, account *Account, settings Settings) *Running {
 	if settings.Options != nil {
 		settings.Options(&options)
 	}
-	r := &Running{line: newLine(), done: make(chan struct{})}
+	r := &Running{done: make(chan struct{})}
 	config := account.Config()
 	if settings.Config != nil {
 		settings.Config(config)
@@ -86,7 +91,7 @@ func Start(tb testing.TB, account *Account, settings Settings) *Running {
 	if settings.Namespace != "" {
 		config.Wrap(confine(settings.Namespace))
 	}
-	config.Wrap(r.line.wrap)
+	r.outage.Attach(config)
 
 	ctx, cancel := context.WithCancel(withLogger(tb, settings.Implementation))
 	r.cancel = cancel
@@ -118,7 +123,7 @@ func (r *Running) Cancel() { r.cancel() }
 
 // Cut closes its connections to the server for good, also during a request: for the server it is as if the process had been
 // killed. The operator itself goes on.
-func (r *Running) Cut() { r.line.cancel() }
+func (r *Running) Cut() { r.outage.Begin() }
 
 // Done is closed when it has ended.
 func (r *Running) Done() <-chan struct{} { return r.done }
@@ -127,12 +132,25 @@ var errStillRunning = fmt.Errorf("the operator has not ended within %s", stopTim
 
 // Wait waits until it has ended by itself or by Cancel, and returns its error.
 func (r *Running) Wait() error {
-	timeout := time.NewTimer(stopTimeout)
-	defer timeout.Stop()
 	select {
 	case <-r.done:
 		return r.err
-	case <-timeout.C:
+	case <-time.After(stopTimeout):
 		return errStillRunning
 	}
+}
+
+// quiet discards what controller-runtime logs without a manager.
+var quiet = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
+
+// withLogger returns a context whose logger writes to the log of the test, until the test ends: an operator may log later.
+func withLogger(tb testing.TB, name string) context.Context {
+	tb.Helper()
+	quiet()
+	logger := funcr.New(func(prefix, line string) {
+		if tb.Context().Err() == nil {
+			tb.Log(prefix, line)
+		}
+	}, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000"})
+	return logr.NewContext(context.WithoutCancel(tb.Context()), logger.WithName(name))
 }
