@@ -40,7 +40,7 @@ var inputScenarios = []Scenario{
 			_, object := s.readSample(file)
 			s.Expect(s.Client.Create(s.ctx, object, strictly)).To(gomega.Succeed(), file)
 			f := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: object.GetName()}}
-			s.refresh(f)
+			s.get(s, f)
 			s.expectAvailable(f, *f.Spec.Replicas)
 		}
 	}},

@@ -63,7 +63,7 @@ var lifeScenarios = []Scenario{
 		s.change(f, func(spec *v1alpha1.FooSpec) { spec.DeploymentName = "web-new" })
 		created := s.expectDesired(f, 1)
 		s.soon(func(g gomega.Gomega) {
-			g.Expect(s.Client.Get(s.ctx, s.key("web-old"), old)).To(gomega.Succeed())
+			s.get(g, old)
 			g.Expect(old.DeletionTimestamp.IsZero()).To(gomega.BeFalse(), "it is being deleted")
 		})
 		s.Expect(old.DeletionTimestamp.Time).NotTo(gomega.BeTemporally("<", created.CreationTimestamp.Time))
@@ -154,7 +154,7 @@ func (s *scenarioRun) settled(object client.Object) string {
 }
 
 func (s *scenarioRun) versionOf(g gomega.Gomega, object client.Object) string {
-	g.Expect(s.Client.Get(s.ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
+	s.get(g, object)
 	return object.GetResourceVersion()
 }
 

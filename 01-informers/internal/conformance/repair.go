@@ -27,16 +27,14 @@ var repairScenarios = []Scenario{
 			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ADDED", Value: "yes"}}
 		})
 		s.soon(func(g gomega.Gomega) {
-			d := &appsv1.Deployment{}
-			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), d)).To(gomega.Succeed())
+			d := s.find(g, "web-server")
 			g.Expect(d.Spec.Replicas).To(gomega.HaveValue(gomega.BeEquivalentTo(1)))
 			g.Expect(d.Spec.Template.Spec.Containers[0].Image).To(gomega.Equal(image))
 			g.Expect(d.Labels).To(gomega.HaveKeyWithValue("app.kubernetes.io/managed-by", "foo-operator"))
 		})
 		s.expectAvailable(f, 1)
 		s.always(func(g gomega.Gomega) {
-			d := &appsv1.Deployment{}
-			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), d)).To(gomega.Succeed())
+			d := s.find(g, "web-server")
 			g.Expect(d.Labels).To(gomega.HaveKeyWithValue("team", "blue"))
 			g.Expect(d.Annotations).To(gomega.HaveKeyWithValue("example.com/note", "added"))
 			g.Expect(d.Spec.Template.Annotations).To(gomega.HaveKeyWithValue("example.com/restarted", "once"))
@@ -60,8 +58,7 @@ var repairScenarios = []Scenario{
 		f := s.createReady("web", "web-server")
 		update(s, s.deployment("web-server"), func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Name = "renamed" })
 		s.soon(func(g gomega.Gomega) {
-			d := &appsv1.Deployment{}
-			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), d)).To(gomega.Succeed())
+			d := s.find(g, "web-server")
 			g.Expect(d.Spec.Template.Spec.Containers).To(gomega.ConsistOf(
 				gomega.HaveField("Name", "renamed"), gomega.HaveField("Name", "foo")))
 		})
@@ -83,7 +80,7 @@ var repairScenarios = []Scenario{
 		update(s, deployment, func(d *appsv1.Deployment) { d.OwnerReferences = nil })
 		s.soon(func(g gomega.Gomega) {
 			s.get(g, f)
-			g.Expect(s.Client.Get(s.ctx, s.key("web-server"), deployment)).To(gomega.Succeed())
+			s.get(g, deployment)
 			g.Expect(f.Status.Conditions).To(gomega.ContainElement(gomega.And(
 				gomega.HaveField("Type", "Ready"), gomega.HaveField("Reason", "NameConflict"))))
 		})

@@ -123,7 +123,7 @@ func (e *operatorEnv) handOver(wrap func(http.RoundTripper) http.RoundTripper, f
 func (e *operatorEnv) lastRenewal(identity string) time.Time {
 	var last time.Time
 	for _, write := range e.account.Writes(e.t, e.account.Namespace) {
-		if write.Lease() && by(identity)(write) && write.Code < 300 {
+		if write.Lease() && by(identity)(write) && write.ResponseStatus.Code < 300 {
 			last = write.Responded
 		}
 	}
@@ -182,7 +182,7 @@ func TestReplicaThatIsNotTheLeader(t *testing.T) {
 		e.Consistently(func() []inprocess.Write { return e.account.Writes(e.t, "") }).WithTimeout(2 * time.Second).Should(BeEmpty())
 		standby.Stop(e.t)
 		e.Expect(e.holder()).To(Equal("another"), "it does not release the lease of another replica")
-		e.refresh(f)
+		e.get(e, f)
 		e.Expect(f.Status).To(Equal(v1alpha1.FooStatus{}))
 	})
 }

@@ -40,10 +40,6 @@ func (s *scenarioRun) always(check func(g gomega.Gomega)) {
 	s.Consistently(s.ctx, check).WithTimeout(s.SteadyState).WithPolling(interval).Should(gomega.Succeed())
 }
 
-func (s *scenarioRun) key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: s.Namespace, Name: name}
-}
-
 // foo returns a Foo that is not created yet.
 func (s *scenarioRun) foo(name, deploymentName string, replicas *int32) *v1alpha1.Foo {
 	return &v1alpha1.Foo{
@@ -74,15 +70,15 @@ func (s *scenarioRun) change(f *v1alpha1.Foo, mutate func(*v1alpha1.FooSpec)) {
 // update changes an object, and tries again after a Conflict.
 func update[O client.Object](s *scenarioRun, object O, mutate func(O)) {
 	s.soon(func(g gomega.Gomega) {
-		g.Expect(s.Client.Get(s.ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
+		s.get(g, object)
 		mutate(object)
 		g.Expect(s.Client.Update(s.ctx, object)).To(gomega.Succeed())
 	})
 }
 
-// refresh reads an object again.
-func (s *scenarioRun) refresh(object client.Object) {
-	s.Expect(s.Client.Get(s.ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
+// get reads an object again.
+func (s *scenarioRun) get(g gomega.Gomega, object client.Object) {
+	g.Expect(s.Client.Get(s.ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
 }
 
 // expect waits until the condition Ready has a status and a reason for the present spec.
@@ -97,10 +93,6 @@ func (s *scenarioRun) expect(f *v1alpha1.Foo, status metav1.ConditionStatus, rea
 		g.Expect(f.Status.ObservedGeneration).To(gomega.Equal(f.Generation))
 	})
 	return ready
-}
-
-func (s *scenarioRun) get(g gomega.Gomega, f *v1alpha1.Foo) {
-	g.Expect(s.Client.Get(s.ctx, client.ObjectKeyFromObject(f), f)).To(gomega.Succeed())
 }
 
 // expectAvailable waits until the Foo's Deployment has a number of replicas, and until the Foo reports them as available. It
@@ -118,10 +110,9 @@ func (s *scenarioRun) expectAvailable(f *v1alpha1.Foo, replicas int32) {
 }
 
 // expectDesired waits until the Foo owns a Deployment with a desired number of replicas.
-func (s *scenarioRun) expectDesired(f *v1alpha1.Foo, replicas int32) *appsv1.Deployment {
-	deployment := &appsv1.Deployment{}
+func (s *scenarioRun) expectDesired(f *v1alpha1.Foo, replicas int32) (deployment *appsv1.Deployment) {
 	s.soon(func(g gomega.Gomega) {
-		g.Expect(s.Client.Get(s.ctx, s.key(f.Spec.DeploymentName), deployment)).To(gomega.Succeed())
+		deployment = s.find(g, f.Spec.DeploymentName)
 		g.Expect(metav1.IsControlledBy(deployment, f)).To(gomega.BeTrue(), "owners: %v", deployment.OwnerReferences)
 		g.Expect(deployment.Spec.Replicas).To(gomega.HaveValue(gomega.Equal(replicas)))
 	})
@@ -130,13 +121,16 @@ func (s *scenarioRun) expectDesired(f *v1alpha1.Foo, replicas int32) *appsv1.Dep
 
 func (s *scenarioRun) rollOut(name string) {
 	if s.RollOut != nil {
-		s.soon(func(g gomega.Gomega) { g.Expect(s.RollOut(s.ctx, s.key(name))).To(gomega.Succeed()) })
+		key := client.ObjectKey{Namespace: s.Namespace, Name: name}
+		s.soon(func(g gomega.Gomega) { g.Expect(s.RollOut(s.ctx, key)).To(gomega.Succeed()) })
 	}
 }
 
-func (s *scenarioRun) deployment(name string) *appsv1.Deployment {
-	deployment := &appsv1.Deployment{}
-	s.Expect(s.Client.Get(s.ctx, s.key(name), deployment)).To(gomega.Succeed())
+func (s *scenarioRun) deployment(name string) *appsv1.Deployment { return s.find(s, name) }
+
+func (s *scenarioRun) find(g gomega.Gomega, name string) *appsv1.Deployment {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+	s.get(g, deployment)
 	return deployment
 }
 

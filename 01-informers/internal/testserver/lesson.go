@@ -52,9 +52,7 @@ func ExpectOutput(tb testing.TB, program lesson.Lesson) {
 		tb.Fatalf("%v; it printed:\n%s", err, out)
 	}
 	want, err := os.ReadFile("testdata/output.txt")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expectNo(tb, err)
 	gomega.NewWithT(tb).Expect(out).To(gomega.Equal(string(want)))
 }
 
@@ -75,8 +73,6 @@ func Kubeconfig(tb testing.TB, config *rest.Config) string {
 			ClientKeyData:         config.KeyData,
 		}},
 	}, file)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expectNo(tb, err)
 	return file
 }

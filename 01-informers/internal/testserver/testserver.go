@@ -53,31 +53,29 @@ func newEnvironment() (*envtest.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop = func() { _ = os.RemoveAll(dir) }
 	environment := &envtest.Environment{
 		UseExistingCluster:          new(false), // whatever USE_EXISTING_CLUSTER is
 		CRDDirectoryPaths:           []string{crds()},
 		DownloadBinaryAssets:        os.Getenv("KUBEBUILDER_ASSETS") == "",
 		DownloadBinaryAssetsVersion: kubernetesVersion,
 	}
-	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		return nil, err
-	}
-	environment.ControlPlane.GetAPIServer().Configure().
-		Set("audit-policy-file", policy).
-		Set("audit-log-path", filepath.Join(dir, "audit.log")).
-		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	auditLog = filepath.Join(dir, "audit.log")
-	if _, err := environment.Start(); err != nil {
-		_ = environment.Stop()
-		return nil, fmt.Errorf("starting the API server (make test says where its programs are, in KUBEBUILDER_ASSETS): %w", err)
-	}
 	stop = func() {
 		if err := environment.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stopping the API server:", err)
 		}
 		_ = os.RemoveAll(dir)
+	}
+	policy := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return nil, err
+	}
+	auditLog = filepath.Join(dir, "audit.log")
+	environment.ControlPlane.GetAPIServer().Configure().
+		Set("audit-policy-file", policy).
+		Set("audit-log-path", auditLog).
+		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	if _, err := environment.Start(); err != nil {
+		return nil, fmt.Errorf("starting the API server (make test says where its programs are, in KUBEBUILDER_ASSETS): %w", err)
 	}
 	return environment, nil
 }
@@ -100,14 +98,26 @@ func crds() string {
 	return filepath.Join(filepath.Dir(file), "..", "..", "config", "crd", "bases")
 }
 
-// Config returns an administrator's access to the server, without client-side rate limiting.
-func Config(tb testing.TB) *rest.Config {
+// started returns the server.
+func started(tb testing.TB) *envtest.Environment {
 	tb.Helper()
 	environment, err := start()
+	expectNo(tb, err)
+	return environment
+}
+
+// expectNo ends the test if there is an error.
+func expectNo(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	config := rest.CopyConfig(environment.Config)
+}
+
+// Config returns an administrator's access to the server, without client-side rate limiting.
+func Config(tb testing.TB) *rest.Config {
+	tb.Helper()
+	config := rest.CopyConfig(started(tb).Config)
 	config.QPS = -1
 	return config
 }
@@ -116,9 +126,7 @@ func Config(tb testing.TB) *rest.Config {
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expectNo(tb, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -126,7 +134,7 @@ func FreeAddress(tb testing.TB) string {
 // AuditLog returns the path of the audit log, which has one JSON object a line for each write.
 func AuditLog(tb testing.TB) string {
 	tb.Helper()
-	Config(tb)
+	started(tb)
 	return auditLog
 }
 
@@ -134,9 +142,7 @@ func AuditLog(tb testing.TB) string {
 func Client(tb testing.TB) kubernetes.Interface {
 	tb.Helper()
 	client, err := kubernetes.NewForConfig(Config(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expectNo(tb, err)
 	return client
 }
 
@@ -146,8 +152,6 @@ func Namespace(tb testing.TB) string {
 	namespace, err := Client(tb).CoreV1().Namespaces().Create(tb.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expectNo(tb, err)
 	return namespace.Name
 }

@@ -15,14 +15,8 @@ import (
 // SelfSubjectAccessReview. Allow grants more.
 func User(tb testing.TB, name string) *rest.Config {
 	tb.Helper()
-	environment, err := start()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	user, err := environment.AddUser(envtest.User{Name: name}, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	user, err := started(tb).AddUser(envtest.User{Name: name}, nil)
+	expectNo(tb, err)
 	return user.Config()
 }
 
@@ -30,14 +24,11 @@ func User(tb testing.TB, name string) *rest.Config {
 func Token(tb testing.TB, namespace, name string) (user, token string) {
 	tb.Helper()
 	accounts := Client(tb).CoreV1().ServiceAccounts(namespace)
-	if _, err := accounts.Create(tb.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		tb.Fatal(err)
-	}
+	_, err := accounts.Create(tb.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	expectNo(tb, err)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
 	created, err := accounts.CreateToken(tb.Context(), name, request, metav1.CreateOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expectNo(tb, err)
 	return "system:serviceaccount:" + namespace + ":" + name, created.Status.Token
 }
 
@@ -48,15 +39,11 @@ func Allow(tb testing.TB, user string, rule rbacv1.PolicyRule) {
 	role, err := rbac.ClusterRoles().Create(tb.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Rules: []rbacv1.PolicyRule{rule},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expectNo(tb, err)
 	_, err = rbac.ClusterRoleBindings().Create(tb.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expectNo(tb, err)
 }

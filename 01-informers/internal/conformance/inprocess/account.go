@@ -8,12 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -38,36 +36,33 @@ type Account struct {
 // NewAccount creates one, and returns when its permissions are effective.
 func NewAccount(tb testing.TB) *Account {
 	tb.Helper()
+	g := gomega.NewWithT(tb)
 	namespace := testserver.Namespace(tb)
 	a := &Account{Namespace: namespace, admin: testserver.Config(tb)}
 	a.User, a.token = testserver.Token(tb, namespace, serviceAccount)
-	create := func(objects ...client.Object) {
+	create := func(object client.Object) {
 		tb.Helper()
-		for _, object := range objects {
-			if err := Client(tb).Create(tb.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
-				tb.Fatal(err)
-			}
-		}
+		g.Expect(client.IgnoreAlreadyExists(Client(tb).Create(tb.Context(), object))).To(gomega.Succeed())
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: serviceAccount}}
 	for _, file := range []string{"role.yaml", "metrics_auth_role.yaml"} {
-		role := readRole[rbacv1.ClusterRole](tb, file)
-		create(role, &rbacv1.ClusterRoleBinding{
+		role := readRole[rbacv1.ClusterRole](g, file)
+		create(role)
+		create(&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + role.Name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 			Subjects:   subjects,
 		})
 	}
-	role := readRole[rbacv1.Role](tb, "leader_election_role.yaml")
+	role := readRole[rbacv1.Role](g, "leader_election_role.yaml")
 	role.Namespace = namespace
-	create(role, &rbacv1.RoleBinding{
+	create(role)
+	create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   subjects,
 	})
-	if err := a.waitForPermissions(tb.Context(), testserver.Client(tb)); err != nil {
-		tb.Fatal(err)
-	}
+	a.waitForPermissions(tb.Context(), g, Client(tb))
 	return a
 }
 
@@ -81,37 +76,28 @@ func (a *Account) Config() *rest.Config {
 
 // waitForPermissions waits until the server's authorizer has the three bindings. Otherwise the first Deployment may be rejected,
 // and the Foo would report that.
-func (a *Account) waitForPermissions(ctx context.Context, clients kubernetes.Interface) error {
+func (a *Account) waitForPermissions(ctx context.Context, g gomega.Gomega, admin client.Client) {
 	for _, needed := range []authorizationv1.ResourceAttributes{
 		{Group: "samplecontroller.example.com", Resource: "foos", Verb: "list"},
 		{Group: "authentication.k8s.io", Resource: "tokenreviews", Verb: "create"},
 		{Group: "coordination.k8s.io", Resource: "leases", Verb: "create", Namespace: a.Namespace},
 	} {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: a.User, ResourceAttributes: &needed,
-		}}
-		err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-			response, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-			return err == nil && response.Status.Allowed, err
-		})
-		if err != nil {
-			return err
-		}
+		g.Eventually(func(g gomega.Gomega) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: a.User, ResourceAttributes: &needed,
+			}}
+			g.Expect(admin.Create(ctx, review)).To(gomega.Succeed())
+			g.Expect(review.Status.Allowed).To(gomega.BeTrue(), "%s %s", needed.Verb, needed.Resource)
+		}).WithTimeout(30 * time.Second).Should(gomega.Succeed())
 	}
-	return nil
 }
 
 // readRole reads a file of config/rbac, wherever the test runs.
-func readRole[T any](tb testing.TB, name string) *T {
-	tb.Helper()
+func readRole[T any](g gomega.Gomega, name string) *T {
 	_, here, _, _ := runtime.Caller(0)
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "..", "..", "config", "rbac", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	g.Expect(err).NotTo(gomega.HaveOccurred())
 	role := new(T)
-	if err := yaml.UnmarshalStrict(text, role); err != nil {
-		tb.Fatalf("reading %s: %v", name, err)
-	}
+	g.Expect(yaml.UnmarshalStrict(text, role)).To(gomega.Succeed(), name)
 	return role
 }

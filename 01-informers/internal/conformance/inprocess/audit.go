@@ -8,18 +8,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
+
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
-// Write is one request of an account that changed something, or tried to, from the server's audit log.
+// Write is one request of an account that changed something, or tried to: an event of the server's audit log.
 type Write struct {
-	Verb, Group, Resource, Subresource, Namespace, Name string
-	// Code is the HTTP status of the response.
-	Code int
+	Verb   string
+	Object `json:"objectRef"`
 	// UserAgent differs between the operators under one account.
-	UserAgent string
+	UserAgent      string
+	User           struct{ Username string }
+	ResponseStatus struct{ Code int }
 	// Received and Responded are times of the server's clock.
-	Received, Responded time.Time
+	Received  time.Time `json:"requestReceivedTimestamp"`
+	Responded time.Time `json:"stageTimestamp"`
+}
+
+// Object is what a request is about.
+type Object struct {
+	Group                                  string `json:"apiGroup"`
+	Resource, Subresource, Namespace, Name string
 }
 
 // String is "patch deployments NAMESPACE/NAME 200".
@@ -28,7 +38,7 @@ func (w Write) String() string {
 	if w.Subresource != "" {
 		resource += "/" + w.Subresource
 	}
-	return fmt.Sprintf("%s %s %s/%s %d", w.Verb, resource, w.Namespace, w.Name, w.Code)
+	return fmt.Sprintf("%s %s %s/%s %d", w.Verb, resource, w.Namespace, w.Name, w.ResponseStatus.Code)
 }
 
 // Lease reports whether it is a write of leader election.
@@ -39,36 +49,18 @@ func (w Write) Lease() bool { return w.Group == "coordination.k8s.io" }
 func (a *Account) Writes(tb testing.TB, namespace string) []Write {
 	tb.Helper()
 	log, err := os.ReadFile(testserver.AuditLog(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	gomega.NewWithT(tb).Expect(err).NotTo(gomega.HaveOccurred())
 	var writes []Write
 	for line := range bytes.Lines(log) {
 		if !bytes.HasSuffix(line, []byte("\n")) || !bytes.Contains(line, []byte(a.User)) {
 			continue // the last line may be half written
 		}
-		var event struct {
-			Verb, UserAgent string
-			User            struct{ Username string }
-			ObjectRef       *struct {
-				APIGroup, Resource, Subresource, Namespace, Name string
-			}
-			ResponseStatus                           struct{ Code int }
-			RequestReceivedTimestamp, StageTimestamp time.Time
+		var write Write
+		gomega.NewWithT(tb).Expect(json.Unmarshal(line, &write)).To(gomega.Succeed(), "%s", line)
+		if write.User.Username == a.User && (namespace == "" || write.Namespace == namespace) &&
+			write.Group != "authentication.k8s.io" && write.Group != "authorization.k8s.io" {
+			writes = append(writes, write)
 		}
-		if err := json.Unmarshal(line, &event); err != nil {
-			tb.Fatalf("reading the audit log: %v", err)
-		}
-		ref := event.ObjectRef
-		if event.User.Username != a.User || ref == nil || (namespace != "" && ref.Namespace != namespace) ||
-			ref.APIGroup == "authentication.k8s.io" || ref.APIGroup == "authorization.k8s.io" {
-			continue
-		}
-		writes = append(writes, Write{
-			Verb: event.Verb, Group: ref.APIGroup, Resource: ref.Resource, Subresource: ref.Subresource,
-			Namespace: ref.Namespace, Name: ref.Name, Code: event.ResponseStatus.Code,
-			UserAgent: event.UserAgent, Received: event.RequestReceivedTimestamp, Responded: event.StageTimestamp,
-		})
 	}
 	return writes
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -21,9 +22,7 @@ func Client(tb testing.TB) client.Client {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	c, err := client.New(testserver.Config(tb), client.Options{Scheme: scheme})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	gomega.NewWithT(tb).Expect(err).NotTo(gomega.HaveOccurred())
 	return c
 }
 
