@@ -29,7 +29,7 @@ var parts = []part{
 	{"Reconcile: fetch, act, report", []string{"foo_controller.go"}, []string{"foo_controller.go"}},
 	{"the Deployment: apply, delete", []string{"apply.go"}, []string{"apply.go"}},
 	{"status", []string{"status.go"}, []string{"status.go"}},
-	{"caches, indexes, and what triggers a reconciliation", []string{"informers.go", "indexes.go"}, []string{"cache.go", "watches.go"}},
+	{"caches, indexes, and what triggers a reconciliation", []string{"informers.go"}, []string{"cache.go", "watches.go"}},
 	{"reading one's own writes", []string{"written.go"}, nil},
 	{"queue and workers", []string{"loop.go"}, []string{"drain.go"}},
 	{"leader election", []string{"election.go"}, nil},

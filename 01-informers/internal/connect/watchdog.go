@@ -40,24 +40,12 @@ func GuardWatches(config *rest.Config) {
 // well above a minute. A watch without bookmarks on a resource that does not change is ended and started again and again, with
 // one request each time.
 //
-// What client-go v0.37.2 does by itself about a watch that hangs (the connection is open, the server sends nothing and does not
-// end it):
-//
-//   - tools/cache/reflector.go, Reflector.watch and watchList: they ask the server to end the watch after 5
-//     to 10 minutes (TimeoutSeconds, from defaultMinWatchTimeout and defaultMaxWatchTimeout). That is a
-//     parameter of the request: the client has no timer for it, and handleAnyWatch waits for the next event for ever. Its
-//     ticker (newInitialEventsEndBookmarkTicker) logs a warning every 10 seconds while a streaming list is not complete, and
-//     ends nothing.
-//   - rest/request.go, Request.Watch: no time limit either, while Request.request, which is behind Do, has
-//     that of rest.Config.Timeout. HTTPClientFor (rest/transport.go) makes that an http.Client.Timeout too,
-//     which does end a watch, and just as well one that is busy; it is 0 by default.
-//   - k8s.io/apimachinery pkg/util/net/http.go, configureHTTP2Transport: an HTTP/2 connection on which
-//     nothing is received for 30 seconds gets a ping, and is closed without a response in 15. That finds a broken connection.
-//     But the other end of the connection responds to the ping: a load balancer does, whose server has failed, and an API
-//     server, one watch of which hangs. With HTTP/1.1 there is TCP's keep-alive only (transport/cache.go,
-//     tlsTransportCache.get).
-//
-// So a reflector whose watch hangs stays behind for ever, without an error.
+// By itself, client-go v0.37.2 does not notice a watch that hangs: the connection is open, and the server neither sends anything
+// nor ends it. TimeoutSeconds (Reflector.watch in tools/cache/reflector.go) is a parameter of the request, and the client has no
+// timer for it. rest.Config.Timeout is 0 by default, and ends a watch that is busy just as well. An HTTP/2 connection on which
+// nothing is received gets a ping (configureHTTP2Transport in k8s.io/apimachinery pkg/util/net/http.go), which finds a broken
+// connection. But the other end responds to it: a load balancer does, whose server has failed, and an API server, one watch of
+// which hangs. So a reflector whose watch hangs stays behind for ever, without an error.
 func IdleWatch(idle time.Duration) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
 		if idle <= 0 {
@@ -157,17 +145,11 @@ func (b *idleBody) Close() error {
 // those one in each interval of every: the others wait. Other requests are not changed. It has to be wrapped around
 // IdleWatch, for which the wait would look like an idle watch.
 //
-// A reflector backs off from most failures, for 0.8 seconds and then longer, up to a minute
-// (defaultBackoffInit and defaultBackoffMax in tools/cache/reflector.go of client-go v0.37.2, with the
-// jitter doubled), but not from all. Reflector.watchList, which gets the streaming list, begins again at once
-//
-//   - after the error that the resourceVersion is too old (isErrorRetriableWithSideEffectsFn), although it requests the latest
-//     one then, and
-//   - after the end of the watch, also in the middle of an object, after at least one event and before the bookmark that
-//     completes the list (for handleAnyWatch a watch is too short only if it had no event).
-//
-// A limit on the client's requests does not help: Request.Watch in rest/request.go does not apply it to watches. A server or a
-// proxy that responds like that again and again gets a request after each response, hundreds of times a second.
+// A reflector of client-go v0.37.2 backs off from most failures, but not from all. Reflector.watchList (tools/cache/reflector.go),
+// which gets the streaming list, begins again at once after the error that the resourceVersion is too old, and after the end of
+// a watch with at least one event that comes before the list is complete. A limit on the client's requests does not help:
+// Request.Watch in rest/request.go does not apply it to watches. A server or a proxy that responds like that again and again
+// gets a request after each response, hundreds of times a second.
 func LimitWatches(every time.Duration, burst int) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return &limitedWatches{next: next, every: every, burst: burst, paths: map[string]flowcontrol.RateLimiter{}}

@@ -1,12 +1,37 @@
+// Package operator is what the programs of both implementations of the Foo controller share: their flags, the recorder of
+// Events, and the Lease for leader election.
 package operator
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
+
+// Run runs one implementation until ctx ends and everything it started has ended. It returns nil after a graceful
+// shutdown, and an error if it could not start or lost the lease.
+type Run func(ctx context.Context, config *rest.Config, options Options) error
+
+// Options is what the flags set: bind has their meanings and defaults.
+type Options struct {
+	// For both addresses, "0" is off.
+	MetricsAddress string
+	ProbeAddress   string
+
+	LeaderElect             bool
+	LeaderElectionNamespace string
+	// Those of leaderelection.LeaderElectionConfig.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+
+	Image      string
+	Workers    int
+	MaxRetries int
+}
 
 // flagged has what the flags of a program set.
 type flagged struct {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/workbook/01-informers/internal/foo"
+	"example.com/workbook/01-informers/internal/operator"
 )
 
 // releaseTimeout bounds the release of the lease.
@@ -21,12 +22,9 @@ var errLeaseLost = errors.New("the lease was lost: another replica may have acqu
 // election has a replica work only while it holds the lease.
 type election struct {
 	lock     resourcelock.Interface
-	times    times
+	options  operator.Options
 	watchdog *leaderelection.HealthzAdaptor
 }
-
-// times are those of leaderelection.LeaderElectionConfig.
-type times struct{ lease, renew, retry time.Duration }
 
 // lead waits for the lease and calls work, whose leading ends when the lease is lost. It returns when work has ended: nil if ctx
 // has ended, after it has released the lease; else errLeaseLost, after which the process has to end, because another replica
@@ -38,7 +36,7 @@ func (e *election) lead(ctx context.Context, work func(ctx, leading context.Cont
 	started, ended := make(chan struct{}), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: foo.LeaseName, Lock: e.lock,
-		LeaseDuration: e.times.lease, RenewDeadline: e.times.renew, RetryPeriod: e.times.retry,
+		LeaseDuration: e.options.LeaseDuration, RenewDeadline: e.options.RenewDeadline, RetryPeriod: e.options.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				close(started)

@@ -48,7 +48,7 @@ func Run(ctx context.Context, config *rest.Config, options operator.Options) err
 		if err != nil {
 			return err
 		}
-		r.lead = (&election{lock, times{options.LeaseDuration, options.RenewDeadline, options.RetryPeriod}, r.watchdog}).lead
+		r.lead = (&election{lock, options, r.watchdog}).lead
 	}
 	return r.run(ctx)
 }
