@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/signal"
 	"sync"
@@ -29,9 +28,6 @@ const description = `Glass serves a page on localhost that shows a running infor
 from the API server to the workers. It changes nothing in the cluster. Of secrets it reads only the metadata.`
 
 const (
-	exitFailed = 1
-	exitUsage  = 2
-
 	// requestTimeout is the limit of each request at the start.
 	requestTimeout = 10 * time.Second
 	// shutdownTimeout is the limit for open requests at the end. A connection that a browser opened in advance takes it all.
@@ -58,11 +54,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return exitUsage // the flag package has printed why
+		return 2 // the flag package has printed why
 	}
 	if err := show(ctx, settings, out, errOut); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(errOut, "glass: %v\n", connect.Explain(err))
-		return exitFailed
+		return 1
 	}
 	return 0
 }
@@ -110,16 +106,16 @@ func show(ctx context.Context, s settings, out, errOut io.Writer) error {
 	}
 	connect.GuardWatches(config)
 	s.options.Config = config
-	if s.options.Resource, err = find(ctx, config, s.resource, s.options.Namespace); err != nil {
+	if err := find(ctx, s.resource, &s.options); err != nil {
 		return err
 	}
-	var listenConfig net.ListenConfig
-	listener, err := listenConfig.Listen(ctx, "tcp", s.address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 	if err != nil {
-		return unusable{err}
+		// Not wrapped: connect.Explain would explain it as an error of the cluster.
+		return fmt.Errorf("the page's address cannot be used: %s; choose another with --address", err.Error())
 	}
 	defer listener.Close()
-	if !loopback(listener.Addr()) {
+	if !glass.LoopbackHost(listener.Addr().String()) {
 		s.options.AnyHost = true
 		fmt.Fprintf(errOut, "glass: warning: %s can be reached from other machines: their users can see objects of the cluster, and pause the informer\n", s.address)
 	}
@@ -132,42 +128,28 @@ func show(ctx context.Context, s settings, out, errOut io.Writer) error {
 	return serve(ctx, listener, server)
 }
 
-// unusable is an error about the page's address. It does not wrap its cause, which connect.Explain would explain as an error
-// of the cluster.
-type unusable struct{ cause error }
-
-func (u unusable) Error() string {
-	return fmt.Sprintf("the page's address cannot be used: %v; choose another with --address", u.cause)
-}
-
 // find finds the resource in the cluster, and checks that it can be watched.
-func find(ctx context.Context, config *rest.Config, name, namespace string) (glass.ServedResource, error) {
-	limited := rest.CopyConfig(config)
+func find(ctx context.Context, name string, options *glass.Options) (err error) {
+	limited := rest.CopyConfig(options.Config)
 	limited.Timeout = requestTimeout
-	found, err := glass.Resolve(limited, name)
-	if err != nil {
-		return found, err
+	if options.Resource, err = glass.Resolve(ctx, limited, name); err != nil {
+		return err
 	}
-	if !found.Namespaced {
-		namespace = ""
+	if !glass.Namespaced(options.Resource) {
+		options.Namespace = ""
 	}
-	return found, glass.CheckAccess(ctx, limited, found, namespace)
+	return glass.CheckAccess(ctx, limited, options.Resource, options.Namespace)
 }
 
 func described(options glass.Options) string {
-	resource := options.Resource.GVR.GroupResource().String()
+	resource := options.Resource.Resource.GroupResource().String()
 	switch {
-	case !options.Resource.Namespaced:
+	case !glass.Namespaced(options.Resource):
 		return resource
 	case options.Namespace == "":
 		return resource + " of all namespaces"
 	}
 	return resource + " of namespace " + options.Namespace
-}
-
-func loopback(address net.Addr) bool {
-	port, err := netip.ParseAddrPort(address.String())
-	return err == nil && port.Addr().IsLoopback()
 }
 
 // serve runs the informer and serves the page until ctx ends, or until the page cannot be served.

@@ -90,7 +90,7 @@ func TestServesThePageUntilItIsStopped(t *testing.T) {
 		_, _, err := get(t.Context(), address+"/events")
 		streamed <- err
 	}()
-	g.Eventually(state, soon).Should(ContainSubstring(`"clients":1,`))
+	g.Eventually(state, soon).Should(ContainSubstring(`"clients":1}`))
 	stop()
 	g.Eventually(code, soon).Should(Receive(Equal(0)))
 	g.Eventually(streamed, soon).Should(Receive(BeNil()), "the stream ends without an error")
@@ -127,7 +127,15 @@ func TestFailsWithOneLine(t *testing.T) {
 	}{
 		"an unknown resource": {
 			[]string{"--kubeconfig", kubeconfig, "--resource", "confgmaps"},
-			`glass: the cluster has no resource "confgmaps"; did you mean configmaps\?`,
+			`glass: the cluster does not know this resource: finding the resource "confgmaps": .*; "kubectl api-resources" lists those it knows`,
+		},
+		"a subresource": {
+			[]string{"--kubeconfig", kubeconfig, "--resource", "pods/log"},
+			`glass: the cluster does not know this resource: finding the resource "pods/log": .*`,
+		},
+		"a resource that cannot be listed": {
+			[]string{"--kubeconfig", kubeconfig, "--resource", "bindings"},
+			`glass: listing bindings: the server could not find the requested resource`,
 		},
 		"no permission to list": {
 			[]string{"--kubeconfig", unprivileged},

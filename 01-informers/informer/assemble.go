@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 
 	"example.com/workbook/01-informers/internal/handmade"
 )
@@ -22,7 +21,7 @@ func assemble(s *session) (*handmade.Informer, *handmade.Workers) {
 	probe := &handmade.Probe{Observe: s.observe}
 	informer := handmade.New(handmade.Options{Name: "configmaps", ListerWatcher: s.listerWatcher(), Probe: probe})
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](50*time.Millisecond, time.Second)
-	queue := handmade.NewWorkQueue("configmaps", limiter, clock.RealClock{}, probe)
+	queue := handmade.NewWorkQueue("configmaps", limiter, probe)
 	informer.AddHandler(handmade.Enqueue(queue))
 	// The worker does nothing: what a reconciliation does is the subject of chapter 09.
 	work := func(context.Context, cache.ObjectName) error { return nil }

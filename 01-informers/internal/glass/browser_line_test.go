@@ -12,6 +12,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	. "github.com/onsi/gomega"
+
+	"example.com/workbook/01-informers/internal/handmade"
 )
 
 // link is a connection between page and server that can be cut.
@@ -88,7 +90,7 @@ func (b browser) afterALostConnection(t *testing.T) {
 	page.follow("done", "past", "pear")
 	page.Eventually(page.history, drawn).Should(HaveLen(7), "each event is received once")
 	page.eventually(`document.querySelector("#warning").hidden`)
-	page.eventually(`document.querySelector('[data-stage="done"] .total').textContent.startsWith("` + fmt.Sprint(s.state(t).Now.Totals[StageDone]) + ` ")`)
+	page.eventually(`document.querySelector('[data-stage="done"] .total').textContent.startsWith("` + fmt.Sprint(s.state(t).Now.Totals[handmade.StageDone]) + ` ")`)
 }
 
 // cursorOf returns the number in the id of an event.
@@ -117,7 +119,7 @@ func (b browser) droppedEvents(t *testing.T) {
 			s.create(t, fmt.Sprintf("pear-%d", i))
 		}
 		page.Eventually(func() int { return s.state(t).Now.Counts.Store }, soon).Should(Equal(11))
-		page.Eventually(func() uint64 { return s.state(t).Now.Totals[StageDone] }, soon).Should(BeEquivalentTo(11))
+		page.Eventually(func() uint64 { return s.state(t).Now.Totals[handmade.StageDone] }, soon).Should(BeEquivalentTo(11))
 	}, s.glass)
 	page.eventually(`document.querySelector("#warning").textContent.includes("events were dropped because this page was too slow")`)
 	page.Expect(evaluate[string](page, `document.querySelector("#warning").textContent`)).
@@ -150,9 +152,9 @@ func (b browser) namesAreOnlyText(t *testing.T) {
 	const markup = `<img src="x" onerror="document.title='taken'">`
 	s := open(t, "configmaps", Options{}).synced(t)
 	page := b.open(t, s.URL)
-	for _, stage := range []Stage{StageWatch, StageQueue} {
+	for _, stage := range []handmade.Stage{handmade.StageWatch, handmade.StageQueue} {
 		s.glass.hub.mu.Lock()
-		s.glass.hub.publish(Event{Stage: stage, Type: markup, Key: markup, Item: markup, Text: markup})
+		s.glass.hub.publish(Event{Event: handmade.Event{Stage: stage, Type: markup, Item: markup}, Key: markup, Text: markup})
 		s.glass.hub.mu.Unlock()
 	}
 	page.follow("queue", "here", `onerror`)

@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/workbook/01-informers/internal/handmade"
 )
 
 func TestPage(t *testing.T) {
@@ -89,7 +91,7 @@ func (b browser) stagesOfAConfigMap(t *testing.T) {
 		}
 	}
 	page.eventually(`document.querySelector("pre").textContent === "The store has no such object."`)
-	page.eventually(`document.querySelector('[data-stage="done"] .total').textContent.startsWith("` + fmt.Sprint(s.state(t).Now.Totals[StageDone]) + ` so far")`)
+	page.eventually(`document.querySelector('[data-stage="done"] .total').textContent.startsWith("` + fmt.Sprint(s.state(t).Now.Totals[handmade.StageDone]) + ` so far")`)
 }
 
 func (b browser) stepByStep(t *testing.T) {
@@ -114,7 +116,7 @@ func (b browser) stepByStep(t *testing.T) {
 			look = "past"
 		}
 		page.eventually(cardIn(stage, look, "apple"))
-		page.Expect(s.state(t).Items).To(ContainElement(And(HaveField("Key", s.ns+"/apple"), HaveField("Stage", Stage(stage)))))
+		page.Expect(s.state(t).Items).To(ContainElement(And(HaveField("Key", s.ns+"/apple"), HaveField("Stage", handmade.Stage(stage)))))
 		page.Expect(evaluate[int](page, `document.querySelectorAll('.part:not([data-stage="store"]) .card[data-look="here"]').length`)).To(BeNumerically("<=", 1), "one item, in one place")
 	}
 	page.Expect(page.history()).To(HaveLen(7))

@@ -40,95 +40,24 @@ import "example.com/workbook/01-informers/internal/handmade"
 // an Into is the last one of its item, and the item in Into continues.
 //
 // Events without a Key are about a part and not about an item: a watch that started, a delta with a whole list.
+// handmade.Stage lists the stages and the types of events.
 
-// Stage is where an event happened. The values are those in the diagram above, and "control".
-type Stage = handmade.Stage
+// StageControl is what users of the page did, and what is about the informer as a whole. It has no key.
+//
+//	synced    the first list is in the store
+//	paused, resumed
+//	stepped   Text says which item moved, or that none waited
+const StageControl handmade.Stage = "control"
 
-// The stages, and the values of Event.Type in each. Names in capitals are types of the API's watch events, names in CamelCase
-// are client-go's delta types (cache.DeltaType), the others are of this API.
-const (
-	// StageList is a list from the API server: at the start, and after every watch that could not be continued (a relist).
-	//   started  no key. Text says how: as a streaming list (the default since 1.35) or as a list request
-	//   ADDED    one object of a streaming list
-	//   LISTED   one object of a list request
-	//   ended    no key. Count is the number of objects; ResourceVersion is that of the list
-	//   failed   no key. Text is the error
-	StageList = handmade.StageList
-	// StageWatch is the watch that follows the list.
-	//   started  no key. The watch begins after ResourceVersion
-	//   ADDED, MODIFIED, DELETED   one change
-	//   BOOKMARK no key. The watch has all changes until ResourceVersion
-	//   ERROR    no key. Text is the error that the API server sent in the watch, such as 410 Gone
-	//   ended    no key. The watch ended; the reflector starts another
-	//   failed   no key. The watch could not be started; Text is the error
-	StageWatch = handmade.StageWatch
-	// StageQueue is the RealFIFO between reflector and pop loop.
-	//   Added, Updated, Deleted   one delta
-	//   ReplacedAll  no key: one delta with a whole list of Count objects. One event with a key follows for each of these
-	//                objects, which are in the queue as that one delta
-	//   Bookmark     no key: one delta with a ResourceVersion only
-	StageQueue = handmade.StageQueue
-	// StageStore is the indexer. Every delta of the queue is applied here, and is then no longer in the queue.
-	//   add, update, delete   one object
-	//   replace   no key: the whole content was replaced by Count objects at once. One event with a key follows for each
-	//             object: add, update, or delete for an object that the list does not have
-	//   bookmark  no key
-	StageStore = handmade.StageStore
-	// StageHandler is a call of the event handler.
-	//   add, update, delete
-	StageHandler = handmade.StageHandler
-	// StageWaiting is the work queue: from here on there are keys and no objects.
-	//   added     the key waits for a worker
-	//   merged    the key waited already: this item ends here, and Into continues. Without an Into it is the same item
-	//   dirty     a worker processes the key: the item stays here, and is not queued until that worker is done
-	//   readded   that worker is done, and the key is queued
-	//   returned  its backoff has expired: the key is queued
-	StageWaiting = handmade.StageWaiting
-	// StageWorking is a worker that processes the key. No other worker gets the same key.
-	//   started
-	StageWorking = handmade.StageWorking
-	// StageBackoff is a key whose work failed. The rate limiter delays it by DelayMs.
-	//   failed    Text is the error, Attempt how often the key has failed in a row. With an Into the key was in backoff
-	//             already: this item ends here
-	StageBackoff = handmade.StageBackoff
-	// StageDone is the end of the path.
-	//   done      the work succeeded: Forget and Done were called
-	StageDone = handmade.StageDone
-	// StageControl is what users of the page did, and what is about the informer as a whole. No key.
-	//   synced    the first list is in the store
-	//   paused, resumed
-	//   stepped   Text says which item moved, or that none waited
-	StageControl Stage = "control"
-)
-
-// Event is one thing that happened, reported by the part in which it happened.
+// Event is one thing that happened, as the part in which it happened reports it: see there for its stages and types.
 type Event struct {
 	// Seq counts the events of this run from 1, without a gap.
 	Seq uint64 `json:"seq"`
 	// Time is when it happened, in milliseconds since the start of the run.
 	Time int64 `json:"time"`
-	// Stage is where.
-	Stage Stage `json:"stage"`
-	// Type is what; the stages above list the values.
-	Type string `json:"type"`
+	handmade.Event
 	// Key is the object's namespace/name, or its name if it is cluster-scoped. Empty: the event is not about one item.
 	Key string `json:"key,omitempty"`
-	// Item is "UID@RESOURCEVERSION", the same in all stages. An object and a later one with the same key have different
-	// Items. After a relist, an object that did not change has the same Item again.
-	Item string `json:"item,omitempty"`
-	// Into is the item that this one was merged into, in the work queue.
-	Into string `json:"into,omitempty"`
-	// ResourceVersion is that of the object or, without a key, that of the list or the watch.
-	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Tombstone is true for a deletion without a watch event: a relist did not have the object any more. Item is then the
-	// last known state.
-	Tombstone bool `json:"tombstone,omitempty"`
-	// Initial is true for events of the first list.
-	Initial bool `json:"initial,omitempty"`
-	// Count is how many objects an event without a key is about.
-	Count int `json:"count,omitempty"`
-	// Attempt is how often the work on the key has failed in a row.
-	Attempt int `json:"attempt,omitempty"`
 	// DelayMs is how long a backoff is, in milliseconds.
 	DelayMs int64 `json:"delayMs,omitempty"`
 	// Text is one short sentence for the user. It never has content of an object.
@@ -163,7 +92,7 @@ type Now struct {
 	// Counts is how many deltas, objects or keys each part has.
 	Counts Counts `json:"counts"`
 	// Totals is how many events with a key each stage has had since the start of the run.
-	Totals map[Stage]uint64 `json:"totals"`
+	Totals map[handmade.Stage]uint64 `json:"totals"`
 	// Held is the items that wait while paused, in the order in which steps move them. At most one for each of watch, queue
 	// and pop loop, and one for each worker.
 	Held []Held `json:"held"`
@@ -187,7 +116,7 @@ type Counts struct {
 // Held is one item that waits while the informer is paused.
 type Held struct {
 	// To is the stage that a step moves it to. For list it is the request for a list, without a key.
-	To Stage `json:"to"`
+	To handmade.Stage `json:"to"`
 	// Key and Item are as in Event. Both are empty for a whole list.
 	Key  string `json:"key,omitempty"`
 	Item string `json:"item,omitempty"`
@@ -210,8 +139,7 @@ type State struct {
 	// Objects are those of the store, sorted by key, at most Limits.Objects. Now.Counts.Store - len(Objects) are left out.
 	Objects []Object `json:"objects"`
 	// Clients is how many pages are connected to /events.
-	Clients int    `json:"clients"`
-	Limits  Limits `json:"limits"`
+	Clients int `json:"clients"`
 }
 
 // Resource is what the informer watches, and the configuration of its workers.
@@ -220,15 +148,13 @@ type Resource struct {
 	Name    string `json:"name"`
 	Group   string `json:"group"`
 	Version string `json:"version"`
-	Kind    string `json:"kind"`
 	// Namespace is the one that is watched. Empty means all namespaces, or a cluster-scoped resource.
 	Namespace  string `json:"namespace"`
 	Namespaced bool   `json:"namespaced"`
 	// MetadataOnly: the API server sends the metadata of objects only. It is set for all resources whose name has "secret".
 	MetadataOnly bool `json:"metadataOnly"`
-	// Workers is how many keys are processed at once, WorkTimeMs how long one takes.
-	Workers    int   `json:"workers"`
-	WorkTimeMs int64 `json:"workTimeMs"`
+	// Workers is how many keys are processed at once.
+	Workers int `json:"workers"`
 	// FailEvery: with N, the work fails every Nth time. 0: never.
 	FailEvery int `json:"failEvery"`
 }
@@ -240,26 +166,9 @@ type Object struct {
 	ResourceVersion string `json:"resourceVersion"`
 }
 
-// Limits bound the server's memory.
-type Limits struct {
-	// Ring is how many events are kept for slow clients.
-	Ring int `json:"ring"`
-	// Batch is the largest number of events in one message.
-	Batch int `json:"batch"`
-	// FlushMs is the shortest time between two messages, in milliseconds.
-	FlushMs int64 `json:"flushMs"`
-	// Items, Log and Objects are the maximum lengths of the lists in State.
-	Items   int `json:"items"`
-	Log     int `json:"log"`
-	Objects int `json:"objects"`
-	// Clients is how many pages may be connected to /events at once. The server rejects more (503).
-	Clients int `json:"clients"`
-}
-
-// Control is the response to a POST.
+// Control is the response to a POST: the state after it, and the item that /step moved; null if none waited, and for the
+// other requests.
 type Control struct {
-	// Now is the state after it.
-	Now Now `json:"now"`
-	// Stepped is the item that /step moved; null if none waited, and for the other requests.
+	Now     Now   `json:"now"`
 	Stepped *Held `json:"stepped"`
 }

@@ -26,7 +26,7 @@ func guarded(next http.Handler, anyHost bool, log *slog.Logger) http.Handler {
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("X-Frame-Options", "DENY")
-		if !anyHost && !loopbackHost(r.Host) {
+		if !anyHost && !LoopbackHost(r.Host) {
 			// DNS rebinding: another site's name resolves to this machine's address.
 			log.Warn("rejected: the Host header is not this machine", "host", r.Host, "path", r.URL.Path)
 			http.Error(w, "this server accepts requests to localhost only", http.StatusForbidden)
@@ -41,9 +41,9 @@ func guarded(next http.Handler, anyHost bool, log *slog.Logger) http.Handler {
 	})
 }
 
-// loopbackHost reports whether a Host header can only mean this machine. The port may differ from the server's: an editor or
+// LoopbackHost reports whether a Host header, or an address, can only mean this machine. The port may differ from the server's: an editor or
 // ssh may forward it.
-func loopbackHost(host string) bool {
+func LoopbackHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

@@ -1,6 +1,7 @@
 package glass
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -39,7 +40,7 @@ func TestGuard(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			reached := false
-			handler := guarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }), test.anyHost, discard)
+			handler := guarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }), test.anyHost, slog.New(slog.DiscardHandler))
 			request := httptest.NewRequestWithContext(t.Context(), test.method, "/step", nil)
 			request.Host = test.host
 			for key, value := range test.header {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +16,22 @@ import (
 	"example.com/workbook/01-informers/internal/handmade"
 )
 
-// DefaultLimits keep the events of 15 seconds with 200 changes a second, in about 5 MB.
+// Limits bound the server's memory.
+type Limits struct {
+	// Ring is how many events are kept for slow clients.
+	Ring int
+	// Batch is the largest number of events in one message, and Flush the shortest time between two messages.
+	Batch int
+	Flush time.Duration
+	// Items, Log and Objects are the maximum lengths of the lists in State.
+	Items, Log, Objects int
+	// Clients is how many pages may be connected to /events at once. The server rejects more (503).
+	Clients int
+}
+
+// DefaultLimits keep the events of 15 seconds with 200 changes a second, in about 6 MB.
 func DefaultLimits() Limits {
-	return Limits{Ring: 16384, Batch: 2000, FlushMs: 50, Items: 500, Log: 200, Objects: 5000, Clients: 16}
+	return Limits{Ring: 16384, Batch: 2000, Flush: 50 * time.Millisecond, Items: 500, Log: 200, Objects: 5000, Clients: 16}
 }
 
 // hub receives the events, and keeps the last ones for slow clients and for pages that connect later. Its limits bound its
@@ -36,7 +50,7 @@ type hub struct {
 
 	synced  bool
 	counts  Counts
-	totals  map[Stage]uint64
+	totals  map[handmade.Stage]uint64
 	dropped uint64
 	items   map[string]*list.Element // by Event.Item, in byAge
 	byAge   *list.List               // of Event: the latest of each item, oldest first
@@ -48,7 +62,7 @@ func newHub(clock clock.PassiveClock, limits Limits, gate *handmade.Gate) *hub {
 	return &hub{
 		clock: clock, start: clock.Now(), run: rand.String(8), limits: limits, gate: gate,
 		ring:   make([]Event, limits.Ring),
-		totals: map[Stage]uint64{}, items: map[string]*list.Element{}, byAge: list.New(),
+		totals: map[handmade.Stage]uint64{}, items: map[string]*list.Element{}, byAge: list.New(),
 		backoff: map[string]bool{}, objects: map[string]Object{},
 	}
 }
@@ -58,7 +72,7 @@ func (h *hub) observe(happened handmade.Event) {
 	event := translate(happened)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.count(happened, event)
+	h.count(event)
 	h.publish(event)
 }
 
@@ -67,7 +81,7 @@ func (h *hub) control(what, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.synced = h.synced || what == "synced"
-	h.publish(Event{Stage: StageControl, Type: what, Text: text})
+	h.publish(Event{Event: handmade.Event{Stage: StageControl, Type: what}, Text: text})
 }
 
 func (h *hub) publish(event Event) {
@@ -102,14 +116,14 @@ func (h *hub) keep(event Event) {
 }
 
 // count updates the counts of the parts.
-func (h *hub) count(happened handmade.Event, event Event) {
+func (h *hub) count(event Event) {
 	switch event.Stage {
-	case StageQueue:
-		if !happened.Whole {
+	case handmade.StageQueue:
+		if !event.Whole {
 			h.counts.Queue++
 		}
-	case StageStore:
-		if !happened.Whole {
+	case handmade.StageStore:
+		if !event.Whole {
 			h.counts.Queue--
 		}
 		switch event.Type {
@@ -119,20 +133,20 @@ func (h *hub) count(happened handmade.Event, event Event) {
 			delete(h.objects, event.Key)
 		}
 		h.counts.Store = len(h.objects)
-	case StageWaiting:
-		if happened.BackedOff {
+	case handmade.StageWaiting:
+		if event.BackedOff {
 			delete(h.backoff, event.Key)
 		}
 		if event.Type != handmade.Merged && event.Type != handmade.Dirty {
 			h.counts.Waiting++
 		}
-	case StageWorking:
+	case handmade.StageWorking:
 		h.counts.Waiting--
 		h.counts.Working++
-	case StageBackoff:
+	case handmade.StageBackoff:
 		h.counts.Working--
 		h.backoff[event.Key] = true
-	case StageDone:
+	case handmade.StageDone:
 		h.counts.Working--
 	}
 	h.counts.Backoff = len(h.backoff)
@@ -150,12 +164,8 @@ func (h *hub) now() Now {
 	return now
 }
 
-func heldItem(held handmade.Held) Held {
-	one := Held{To: held.To, Item: held.Item}
-	if held.Key.Name != "" {
-		one.Key = held.Key.String()
-	}
-	return one
+func heldItem(event handmade.Event) Held {
+	return Held{To: event.Stage, Item: event.Item, Key: keyOf(event)}
 }
 
 // Now returns the state.
@@ -171,7 +181,7 @@ func (h *hub) state() State {
 	defer h.mu.Unlock()
 	state := State{
 		Cursor: h.cursor(h.seq), Time: h.clock.Since(h.start).Milliseconds(), Now: h.now(),
-		Items: []Event{}, Log: []Event{}, Limits: h.limits,
+		Items: []Event{}, Log: []Event{},
 	}
 	for at := h.byAge.Front(); at != nil; at = at.Next() {
 		if event, ok := at.Value.(Event); ok {
@@ -220,6 +230,8 @@ func (h *hub) wait(after uint64) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seq > after {
+		closed := make(chan struct{})
+		close(closed)
 		return closed
 	}
 	if h.changed == nil {
@@ -228,23 +240,14 @@ func (h *hub) wait(after uint64) <-chan struct{} {
 	return h.changed
 }
 
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
 // cursor returns the position after an event of this run, for a client.
 func (h *hub) cursor(seq uint64) string { return fmt.Sprintf("%s.%d", h.run, seq) }
 
 // position is the inverse of cursor. It returns false for a cursor of another run.
 func (h *hub) position(cursor string) (uint64, bool) {
-	var seq uint64
-	run, number, ok := strings.Cut(cursor, ".")
-	if !ok || run != h.run {
-		return 0, false
-	}
-	if _, err := fmt.Sscanf(number, "%d", &seq); err != nil {
+	run, number, _ := strings.Cut(cursor, ".")
+	seq, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || run != h.run {
 		return 0, false
 	}
 	h.mu.Lock()

@@ -1,6 +1,7 @@
 package glass
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 // small are limits that tests reach.
-var small = Limits{Ring: 8, Batch: 3, FlushMs: 10, Items: 4, Log: 5, Objects: 2, Clients: 2}
+var small = Limits{Ring: 8, Batch: 3, Flush: 10 * time.Millisecond, Items: 4, Log: 5, Objects: 2, Clients: 2}
 
 func newTestHub() (*hub, *clocktesting.FakeClock) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
@@ -37,11 +38,12 @@ func TestHubSetsSeqAndTime(t *testing.T) {
 	g.Expect(lost).To(BeNil())
 	g.Expect(batch.Events).To(HaveLen(2))
 	g.Expect(batch.Events[0]).To(Equal(Event{
-		Seq: 1, Time: 0, Stage: StageWatch, Type: "ADDED", Key: "ns/a", Item: "a@1", ResourceVersion: "1",
-		Text: "The watch delivers ADDED for ns/a",
+		Seq: 1, Time: 0, Event: happened(handmade.StageWatch, "ADDED", "a", 1), Key: "ns/a", Text: "The watch delivers ADDED for ns/a",
 	}))
+	g.Expect(json.Marshal(batch.Events[0])).To(MatchJSON(
+		`{"seq":1,"time":0,"stage":"watch","type":"ADDED","item":"a@1","resourceVersion":"1","key":"ns/a","text":"The watch delivers ADDED for ns/a"}`))
 	g.Expect(batch.Events[1].Time).To(BeEquivalentTo(1500))
-	g.Expect(batch.Now.Totals).To(Equal(map[Stage]uint64{StageWatch: 1}), "an event of control has no key")
+	g.Expect(batch.Now.Totals).To(Equal(map[handmade.Stage]uint64{handmade.StageWatch: 1}), "an event of control has no key")
 }
 
 func TestSlowClientGetsDropped(t *testing.T) {

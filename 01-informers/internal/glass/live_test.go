@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"example.com/workbook/01-informers/internal/handmade"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -39,8 +40,8 @@ func TestStagesOfAnItem(t *testing.T) {
 	}))
 	state := s.state(t)
 	g.Expect(state.Objects).To(ConsistOf(HaveField("Key", s.ns+"/apple")))
-	g.Expect(state.Items).To(ContainElement(HaveField("Stage", StageDone)))
-	g.Expect(state.Resource).To(Equal(Resource{Name: "configmaps", Version: "v1", Kind: "ConfigMap", Namespace: s.ns, Namespaced: true, Workers: 1}))
+	g.Expect(state.Items).To(ContainElement(HaveField("Stage", handmade.StageDone)))
+	g.Expect(state.Resource).To(Equal(Resource{Name: "configmaps", Version: "v1", Namespace: s.ns, Namespaced: true, Workers: 1}))
 	g.Expect(state.Clients).To(Equal(1))
 
 	// A browser that reconnects gets each event once.
@@ -68,7 +69,7 @@ func TestStartsPaused(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	s := open(t, "configmaps", Options{Paused: true})
-	g.Eventually(func() []Held { return s.state(t).Now.Held }, soon).Should(ConsistOf(HaveField("To", StageList)))
+	g.Eventually(func() []Held { return s.state(t).Now.Held }, soon).Should(ConsistOf(HaveField("To", handmade.StageList)))
 	g.Expect(s.state(t).Now.Seq).To(BeZero())
 }
 
@@ -82,7 +83,7 @@ func TestFailEvery(t *testing.T) {
 	s.create(t, "pear")
 	events, _ := until(t, messages, done("pear"))
 	g.Expect(events).To(ContainElement(And(
-		HaveField("Stage", StageBackoff), HaveField("Key", s.ns+"/pear"), HaveField("Attempt", 1), HaveField("DelayMs", BeEquivalentTo(500)),
+		HaveField("Stage", handmade.StageBackoff), HaveField("Key", s.ns+"/pear"), HaveField("Attempt", 1), HaveField("DelayMs", BeEquivalentTo(500)),
 		HaveField("Text", ContainSubstring("a simulated failure")),
 	)))
 	g.Expect(events).To(ContainElement(HaveField("Type", "returned")))

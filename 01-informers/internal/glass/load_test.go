@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 
+	"example.com/workbook/01-informers/internal/handmade"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -56,7 +57,7 @@ func TestItKeepsUp(t *testing.T) {
 	makePods(t, client, ns, load.pods)
 
 	config := testserver.Config(t)
-	found, err := Resolve(config, "pods")
+	found, err := Resolve(t.Context(), config, "pods")
 	g.Expect(err).NotTo(HaveOccurred())
 	server, err := New(Options{Config: config, Resource: found, Namespace: ns, Workers: 16, WorkTime: 50 * time.Millisecond, Limits: load.limits})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -78,7 +79,7 @@ func TestItKeepsUp(t *testing.T) {
 	g.Eventually(func() int { return len(server.clients) }, soon).Should(Equal(2))
 
 	before := heapMB()
-	watched := func() uint64 { return server.hub.Now().Totals[StageWatch] }
+	watched := func() uint64 { return server.hub.Now().Totals[handmade.StageWatch] }
 	all := watched() + uint64(load.changes())
 	rate := changePods(t, client, ns, load)
 	// The queue is also empty while changes are on their way from the API server.
@@ -263,9 +264,9 @@ func (r *reader) measure(events []Event) {
 	for _, event := range events {
 		r.page = append(r.page, time.Since(r.start.Add(time.Duration(event.Time)*time.Millisecond)))
 		switch began, ok := r.began[event.Item]; {
-		case event.Stage == StageWatch:
+		case event.Stage == handmade.StageWatch:
 			r.began[event.Item] = event.Time
-		case event.Stage == StageDone && ok:
+		case event.Stage == handmade.StageDone && ok:
 			r.stages = append(r.stages, time.Duration(event.Time-began)*time.Millisecond)
 			delete(r.began, event.Item)
 		}

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/workbook/01-informers/internal/handmade"
+	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -40,10 +42,6 @@ type recordedBody struct {
 	io.Closer
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestSecretDataIsNeverSent(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -66,7 +64,7 @@ func TestSecretDataIsNeverSent(t *testing.T) {
 	received := &traffic{}
 	config := testserver.Config(t)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return lesson.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if err == nil {
 				response.Body = recordedBody{io.TeeReader(response.Body, received), response.Body}
@@ -82,7 +80,7 @@ func TestSecretDataIsNeverSent(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	g.Expect(secrets.Delete(t.Context(), "applied", metav1.DeleteOptions{})).To(Succeed())
-	events, _ := until(t, messages, func(event Event) bool { return event.Stage == StageStore && event.Type == "delete" })
+	events, _ := until(t, messages, func(event Event) bool { return event.Stage == handmade.StageStore && event.Type == "delete" })
 
 	sent, err := json.Marshal(events)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -106,7 +104,7 @@ func TestSecretDataIsNeverSent(t *testing.T) {
 	g.Expect(received.String()).To(ContainSubstring("plain"), "the traffic was recorded")
 	g.Expect(received.String()).NotTo(ContainSubstring(encoded[:16]), "the API server does not send the data")
 	g.Expect(received.String()).NotTo(ContainSubstring(password))
-	for _, obj := range s.glass.pipeline.informer.Store().List() {
+	for _, obj := range s.glass.informer.Store().List() {
 		g.Expect(obj.(metav1.Object).GetAnnotations()).To(BeEmpty())
 	}
 }

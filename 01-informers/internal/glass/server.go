@@ -4,17 +4,19 @@
 package glass
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
 
 	"example.com/workbook/01-informers/internal/handmade"
 )
@@ -30,7 +32,8 @@ type Server struct {
 	handler  http.Handler
 	hub      *hub
 	gate     *handmade.Gate
-	pipeline *pipeline
+	informer *handmade.Informer
+	workers  *handmade.Workers
 	resource Resource
 	clock    clock.WithTicker
 	clients  chan struct{} // one entry for each connected client
@@ -41,25 +44,23 @@ type Server struct {
 // ServeHTTP handles one request. Streams end with the request's context, and with Run.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Run runs the informer and its workers until ctx ends. It is called once.
+// Run runs the informer and its workers until ctx ends. It is called once. The workers start when the caches have synced, as
+// in every controller.
 func (s *Server) Run(ctx context.Context) {
 	defer s.end()
 	var running sync.WaitGroup
 	defer running.Wait()
-	s.pipeline.run(ctx, &running, func() {
+	running.Go(func() { s.informer.Run(ctx) })
+	if cache.WaitFor(ctx, "", s.informer.HasSyncedChecker()) {
 		s.hub.control("synced", "The first list is in the store, and the handler was called for it: the workers start")
-	})
+		s.workers.Run(ctx)
+	}
 }
 
-func newServer(options Options, hub *hub, pipeline *pipeline) (*Server, error) {
-	ended, end := context.WithCancel(context.Background())
-	s := &Server{
-		hub: hub, gate: hub.gate, pipeline: pipeline, resource: options.resource(),
-		clock: clock.RealClock{}, clients: make(chan struct{}, hub.limits.Clients), ended: ended.Done(), end: end,
-	}
+func (s *Server) routes() http.Handler {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
-		return nil, fmt.Errorf("reading the page's files: %w", err)
+		panic(err) // the name is invalid
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
@@ -69,14 +70,37 @@ func newServer(options Options, hub *hub, pipeline *pipeline) (*Server, error) {
 	mux.HandleFunc("POST /pause", s.pause)
 	mux.HandleFunc("POST /resume", s.resume)
 	mux.HandleFunc("POST /step", s.step)
-	s.handler = guarded(mux, options.AnyHost, options.log())
-	return s, nil
+	return mux
 }
 
 func (s *Server) state(w http.ResponseWriter, _ *http.Request) {
 	state := s.hub.state()
 	state.Resource, state.Clients = s.resource, len(s.clients)
 	respond(w, state)
+}
+
+// object sends one object of the store as YAML. Confidential fields are not in the store: see strip.
+func (s *Server) object(w http.ResponseWriter, r *http.Request) {
+	key := r.URL.Query().Get("key")
+	if key == "" {
+		http.Error(w, "the key is missing: /object?key=NAMESPACE/NAME", http.StatusBadRequest)
+		return
+	}
+	found, known, err := s.informer.Store().GetByKey(key)
+	if err != nil || !known {
+		http.Error(w, fmt.Sprintf("the store has no %q", key), http.StatusNotFound)
+		return
+	}
+	content, err := yaml.Marshal(found)
+	if err != nil {
+		http.Error(w, fmt.Sprintf("writing YAML: %v", err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if s.resource.MetadataOnly {
+		fmt.Fprintln(w, "# Only the metadata: the API server does not send the content.")
+	}
+	_, _ = w.Write(content)
 }
 
 func (s *Server) pause(w http.ResponseWriter, _ *http.Request) {
@@ -104,19 +128,14 @@ func (s *Server) step(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), stepTimeout)
 	defer cancel()
 	s.close()
-	moved, ok := s.gate.Step(ctx)
-	if !ok {
-		s.hub.control("stepped", "A step: no item waits, so none moved")
-		respond(w, Control{Now: s.hub.Now()})
-		return
+	var stepped *Held
+	text := "A step: no item waits, so none moved"
+	if moved, ok := s.gate.Step(ctx); ok {
+		stepped = new(heldItem(moved))
+		text = fmt.Sprintf("A step: %s moved to %s", cmp.Or(stepped.Key, "the list"), stepped.To)
 	}
-	stepped := heldItem(moved)
-	what := "the list"
-	if stepped.Key != "" {
-		what = stepped.Key
-	}
-	s.hub.control("stepped", fmt.Sprintf("A step: %s moved to %s", what, stepped.To))
-	respond(w, Control{Now: s.hub.Now(), Stepped: &stepped})
+	s.hub.control("stepped", text)
+	respond(w, Control{Now: s.hub.Now(), Stepped: stepped})
 }
 
 // respond writes JSON. An error is ignored: the client has disconnected.
@@ -124,6 +143,3 @@ func respond(w http.ResponseWriter, content any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(content)
 }
-
-// discard is the log of a server without one.
-var discard = slog.New(slog.DiscardHandler)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"example.com/workbook/01-informers/internal/handmade"
 	"example.com/workbook/01-informers/internal/testserver"
 )
 
@@ -43,7 +44,7 @@ func open(t *testing.T, resource string, options Options) *site {
 	}
 	options.Workers = max(options.Workers, 1)
 	var err error
-	if options.Resource, err = Resolve(options.Config, resource); err != nil {
+	if options.Resource, err = Resolve(t.Context(), options.Config, resource); err != nil {
 		t.Fatal(err)
 	}
 	server, err := New(options)
@@ -194,5 +195,7 @@ func until(t *testing.T, messages <-chan message, matches func(Event) bool) ([]E
 }
 
 func done(name string) func(Event) bool {
-	return func(event Event) bool { return event.Stage == StageDone && strings.HasSuffix(event.Key, "/"+name) }
+	return func(event Event) bool {
+		return event.Stage == handmade.StageDone && strings.HasSuffix(event.Key, "/"+name)
+	}
 }

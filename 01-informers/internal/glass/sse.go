@@ -67,7 +67,6 @@ func (s *stream) begin(r *http.Request) error {
 // follow sends batches until the client disconnects or the server ends.
 func (s *stream) follow(r *http.Request) error {
 	hub, clock := s.server.hub, s.server.clock
-	flush := time.Duration(hub.limits.FlushMs) * time.Millisecond
 	for {
 		sent := clock.Now()
 		if err := s.sendNew(); err != nil {
@@ -78,28 +77,24 @@ func (s *stream) follow(r *http.Request) error {
 		if s.server.gate.Paused() {
 			held = s.server.gate.Changed()
 		}
-		idle := clock.NewTimer(heartbeat)
 		select {
 		case <-hub.wait(s.at):
 		case <-held:
-		case <-idle.C():
+		case <-time.After(heartbeat):
 			if err := s.send("", nil, ": no events\n\n"); err != nil {
 				return err
 			}
 		case <-r.Context().Done():
 		case <-s.server.ended:
 		}
-		idle.Stop()
 		// One message may have many events.
-		rest := clock.NewTimer(flush - clock.Since(sent))
 		select {
-		case <-rest.C():
+		case <-time.After(hub.limits.Flush - clock.Since(sent)):
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-s.server.ended:
 			return nil
 		}
-		rest.Stop()
 	}
 }
 

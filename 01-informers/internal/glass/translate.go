@@ -12,17 +12,17 @@ import (
 
 // translate returns an event of the informer in the form of the API. It has only names, resourceVersions and errors.
 func translate(happened handmade.Event) Event {
-	event := Event{
-		Stage: happened.Stage, Type: happened.Type,
-		Item: happened.Item, Into: happened.Into, ResourceVersion: happened.ResourceVersion,
-		Tombstone: happened.Tombstone, Initial: happened.Initial, Count: happened.Count,
-		Attempt: happened.Attempt, DelayMs: happened.Delay.Milliseconds(),
-	}
-	if happened.Key.Name != "" {
-		event.Key = happened.Key.String()
-	}
+	event := Event{Event: happened, Key: keyOf(happened), DelayMs: happened.Delay.Milliseconds()}
 	event.Text = text(happened, event.Key)
 	return event
+}
+
+// keyOf returns the key of an event, or nothing if it is not about one item.
+func keyOf(event handmade.Event) string {
+	if event.Key.Name == "" {
+		return ""
+	}
+	return event.Key.String()
 }
 
 // texts are the sentences for the users of the page, by stage and type; of items, also by stage alone.

@@ -18,8 +18,8 @@
 //	         workers         Workers                        workers.go
 //
 // The other files make each step visible, and can pause it: a Probe puts a thin wrapper around each part (observed_*.go),
-// which reports each item to an observer, and first waits for a Gate (gate.go) if there is one. Without a Probe there are
-// no wrappers, and this is an ordinary informer.
+// which first waits for a Gate (gate.go) and then reports each item to an observer. Without a Probe there are no
+// wrappers, and this is an ordinary informer.
 //
 // Read beside it these files of client-go v0.37.2, in the order of the diagram: tools/cache/listwatch.go,
 // reflector.go (ListAndWatchWithContext), the_real_fifo.go (Pop), controller.go (processLoop,

@@ -21,15 +21,9 @@ type Gate struct {
 	changed chan struct{} // closed at the next change; nil while no goroutine waits for it
 }
 
-// Held is an item at the gate.
-type Held struct {
-	// To is the stage that it enters next.
-	To Stage
-	Event
-}
-
+// held is an item at the gate, which enters the stage of the event next.
 type held struct {
-	Held
+	Event
 	admitted func(*traffic)
 	goOn     chan struct{}
 }
@@ -78,13 +72,13 @@ func (g *Gate) Paused() bool {
 	return g.paused
 }
 
-// Held returns the items that wait at the gate, in the order in which Step moves them.
-func (g *Gate) Held() []Held {
+// Held returns the events of the items that wait at the gate, in the order in which Step moves them.
+func (g *Gate) Held() []Event {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := make([]Held, 0, len(g.held))
-	for _, one := range g.held {
-		all = append(all, one.Held)
+	all := make([]Event, len(g.held))
+	for i, one := range g.held {
+		all[i] = one.Event
 	}
 	return all
 }
@@ -94,7 +88,7 @@ func (g *Gate) Held() []Held {
 // arrived, but no longer than ctx. It returns false if no item waits.
 //
 // A whole list is one item until it is in the store, because client-go moves it at once.
-func (g *Gate) Step(ctx context.Context) (Held, bool) {
+func (g *Gate) Step(ctx context.Context) (Event, bool) {
 	g.Pause()
 	g.settle(ctx)
 	stepped, ok := g.admit()
@@ -119,17 +113,17 @@ func (g *Gate) change() <-chan struct{} {
 	return g.changed
 }
 
-func (g *Gate) admit() (Held, bool) {
+func (g *Gate) admit() (Event, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.held) == 0 {
-		return Held{}, false
+		return Event{}, false
 	}
 	next := g.held[0]
 	g.held = g.held[1:]
 	next.admit(&g.traffic)
 	g.notify()
-	return next.Held, true
+	return next.Event, true
 }
 
 // settle waits until each part waits at the gate or has nothing to do.
@@ -153,7 +147,7 @@ func (g *Gate) settle(ctx context.Context) {
 func (g *Gate) settled() bool {
 	var popLoop, workers int
 	for _, one := range g.held {
-		switch one.To {
+		switch one.Stage {
 		case StageStore, StageHandler, StageWaiting:
 			popLoop++
 		case StageWorking, StageBackoff, StageDone:
@@ -170,10 +164,7 @@ func (g *Gate) settled() bool {
 // wait waits until the gate is open for an event. The two functions, unless they are nil, change the traffic when the item
 // arrives at the gate and when it leaves: both under the lock, so that a Step sees no state in between.
 func (g *Gate) wait(event Event, arrived, admitted func(*traffic)) {
-	if g == nil {
-		return
-	}
-	one := &held{Held: Held{To: event.Stage, Event: event}, admitted: admitted, goOn: make(chan struct{})}
+	one := &held{Event: event, admitted: admitted, goOn: make(chan struct{})}
 	g.mu.Lock()
 	if arrived != nil {
 		arrived(&g.traffic)
@@ -181,7 +172,7 @@ func (g *Gate) wait(event Event, arrived, admitted func(*traffic)) {
 	if g.paused {
 		g.held = append(g.held, one)
 		slices.SortStableFunc(g.held, func(a, b *held) int {
-			return slices.Index(downstream, a.To) - slices.Index(downstream, b.To)
+			return slices.Index(downstream, a.Stage) - slices.Index(downstream, b.Stage)
 		})
 	} else {
 		one.admit(&g.traffic)
@@ -191,20 +182,16 @@ func (g *Gate) wait(event Event, arrived, admitted func(*traffic)) {
 	<-one.goOn
 }
 
+// note changes the traffic.
 func (g *Gate) note(change func(*traffic)) {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change(&g.traffic)
 	g.notify()
 }
 
+// open opens the gate for good, when the informer ends.
 func (g *Gate) open() {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.opened = true

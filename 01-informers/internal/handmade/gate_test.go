@@ -22,9 +22,9 @@ func (b *bench) step(t *testing.T) string {
 		return ""
 	}
 	if moved.Key.Name == "" {
-		return string(moved.To)
+		return string(moved.Stage)
 	}
-	return string(moved.To) + " " + moved.Key.Name
+	return string(moved.Stage) + " " + moved.Key.Name
 }
 
 func (b *bench) steps(t *testing.T, count int) []string {
@@ -90,8 +90,8 @@ func TestPauseStopsEveryPart(t *testing.T) {
 	g.Eventually(func() int { return len(b.gate.Held()) }, soon).Should(Equal(2), "the watch, and the worker whose work is done")
 	b.forget()
 	g.Consistently(func() []Event { return b.all() }, "200ms").Should(BeEmpty())
-	g.Expect(b.gate.Held()[0].To).To(Equal(StageDone), "the item closest to the end of its path is the next")
-	g.Expect(b.gate.Held()[1].To).To(Equal(StageWatch), "one event waits, and the others are not read")
+	g.Expect(b.gate.Held()[0].Stage).To(Equal(StageDone), "the item closest to the end of its path is the next")
+	g.Expect(b.gate.Held()[1].Stage).To(Equal(StageWatch), "one event waits, and the others are not read")
 
 	b.gate.Resume()
 	g.Eventually(func() []string { return b.of("slow") }, soon).Should(Equal([]string{"done/done"}))

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 
 	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
@@ -74,7 +73,6 @@ type bench struct {
 	client  kubernetes.Interface
 	ns      string
 	workers *Workers
-	probe   *Probe
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
@@ -89,7 +87,9 @@ type setting struct {
 
 func start(t *testing.T, s setting) *bench {
 	t.Helper()
-	b := &bench{recorder: &recorder{}, gate: &Gate{}, client: testserver.Client(t), ns: testserver.Namespace(t), stopped: make(chan struct{})}
+	seen := &recorder{}
+	probe := &Probe{Observe: seen.observe}
+	b := &bench{recorder: seen, gate: &probe.Gate, client: testserver.Client(t), ns: testserver.Namespace(t), stopped: make(chan struct{})}
 	for _, name := range s.names {
 		b.create(t, name)
 	}
@@ -101,19 +101,19 @@ func start(t *testing.T, s setting) *bench {
 		source = cache.ToListWatcherWithWatchListSemantics( // as a fake client, which cannot stream a list
 			&cache.ListWatch{ListWithContextFunc: lw.ListWithContext, WatchFuncWithContext: lw.WatchWithContext}, fake.NewClientset())
 	}
-	if !s.plain {
-		b.probe = &Probe{Observe: b.observe, Gate: b.gate}
+	if s.plain {
+		probe = nil
 	}
 	if s.paused {
 		b.gate.Pause()
 	}
-	b.Informer = New(Options{ListerWatcher: source, Backoff: quick, Probe: b.probe})
-	queue := NewWorkQueue("bench", workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, time.Second), clock.RealClock{}, b.probe)
+	b.Informer = New(Options{ListerWatcher: source, Backoff: quick, Probe: probe})
+	queue := NewWorkQueue("bench", workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, time.Second), probe)
 	b.AddHandler(Enqueue(queue))
 	if s.work == nil {
 		s.work = func(context.Context, cache.ObjectName) error { return nil }
 	}
-	b.workers = &Workers{Queue: queue, Count: 2, Work: s.work, Probe: b.probe}
+	b.workers = &Workers{Queue: queue, Count: 2, Work: s.work, Probe: probe}
 	ctx, stop := context.WithCancel(t.Context())
 	b.stop = stop
 	go func() {

@@ -20,7 +20,7 @@ type object = metav1.Object
 
 // Options configure an informer. Only ListerWatcher is required.
 type Options struct {
-	// Name is used in logs. Default: "handmade".
+	// Name is used in logs.
 	Name string
 	// ListerWatcher lists and watches the objects. They must have ObjectMeta.
 	ListerWatcher cache.ListerWatcher
@@ -35,7 +35,7 @@ type Options struct {
 // Informer keeps a store up to date with the API server, and calls handlers for each change.
 type Informer struct {
 	reflector *cache.Reflector
-	fifo      queue
+	fifo      cache.Queue
 	indexer   cache.Indexer
 	probe     *Probe
 
@@ -45,47 +45,47 @@ type Informer struct {
 	handlers []Handler
 }
 
-// queue is the part of a RealFIFO that the informer uses. The reflector writes to it, and the pop loop reads from it.
-type queue interface {
-	cache.Queue
-	Close()
-}
-
 // New assembles an informer. Nothing runs yet.
 func New(options Options) *Informer {
-	if options.Name == "" {
-		options.Name = "handmade"
-	}
-	probe := options.Probe
-
 	// The store. Its key function also accepts tombstones: of objects whose deletion no watch event reported.
-	indexer := probe.indexer(cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}))
+	indexer := cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 
 	// The queue between reflector and store, with client-go's default options (newQueueFIFO in
 	// tools/cache/controller.go): a whole list is one delta, and the reflector can queue deltas while another is
 	// processed. Without AtomicEvents, a RealFIFO gets the store as KnownObjects and splits a list into Replaced and
 	// Deleted deltas.
-	fifo := probe.queue(cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{
+	realFIFO := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{
 		Name:                  options.Name,
 		Transformer:           options.Transform,
 		AtomicEvents:          true,
 		UnlockWhileProcessing: true,
 		EmitDeltaTypeBookmark: true,
-	}))
+	})
+
+	// A probe has a wrapper around each part.
+	var fifo cache.Queue = realFIFO
+	source := options.ListerWatcher
+	if probe := options.Probe; probe != nil {
+		indexer = &observedIndexer{Indexer: indexer, probe: probe}
+		fifo = &observedQueue{RealFIFO: realFIFO, probe: probe}
+		source = observeListerWatcher(source, probe)
+	}
 
 	// The reflector writes what it lists and watches to the queue, which it sees as its store.
-	reflector := cache.NewReflectorWithOptions(probe.listerWatcher(options.ListerWatcher), nil, fifo, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(source, nil, fifo, cache.ReflectorOptions{
 		Name:            options.Name,
 		TypeDescription: options.Name,
 		Backoff:         options.Backoff,
 	})
-	return &Informer{reflector: reflector, fifo: fifo, indexer: indexer, probe: probe}
+	return &Informer{reflector: reflector, fifo: fifo, indexer: indexer, probe: options.Probe}
 }
 
 // Run runs the informer until ctx ends. It is called once.
 func (i *Informer) Run(ctx context.Context) {
-	defer context.AfterFunc(ctx, i.probe.open)()
+	if i.probe != nil {
+		defer context.AfterFunc(ctx, i.probe.Gate.open)()
+	}
 	defer context.AfterFunc(ctx, i.fifo.Close)()
 	var reflecting sync.WaitGroup
 	reflecting.Go(func() { i.reflector.RunWithContext(ctx) })

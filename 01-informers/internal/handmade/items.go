@@ -32,11 +32,8 @@ type call struct {
 
 func newItems(probe *Probe) *items {
 	return &items{
-		probe:   probe,
-		queued:  map[cache.ObjectName]string{},
-		marked:  map[cache.ObjectName]string{},
-		backoff: map[cache.ObjectName]string{},
-		failed:  map[cache.ObjectName]error{},
+		probe: probe, queued: map[cache.ObjectName]string{}, marked: map[cache.ObjectName]string{},
+		backoff: map[cache.ObjectName]string{}, failed: map[cache.ObjectName]error{},
 	}
 }
 
@@ -53,6 +50,13 @@ func (e *Event) mergeInto(item string) {
 	}
 }
 
+// waiting returns an event about a key in the queue, and the item of the current call.
+func (i *items) waiting(what string, key cache.ObjectName) Event {
+	event := keyEvent(StageWaiting, what, key, i.current.item)
+	event.BackedOff = i.current.what == Returned
+	return event
+}
+
 // pushed reports that the key waits now.
 func (i *items) pushed(key cache.ObjectName) {
 	i.mu.Lock()
@@ -63,10 +67,8 @@ func (i *items) pushed(key cache.ObjectName) {
 	}
 	i.current.reported = true
 	i.queued[key] = i.current.item
-	i.probe.note(func(t *traffic) { t.waiting++ })
-	event := keyEvent(StageWaiting, i.current.what, key, i.current.item)
-	event.BackedOff = i.current.what == Returned
-	i.probe.saw(event)
+	i.probe.Gate.note(func(t *traffic) { t.waiting++ })
+	i.probe.Observe(i.waiting(i.current.what, key))
 }
 
 // touched reports that the key waited already.
@@ -74,25 +76,23 @@ func (i *items) touched(key cache.ObjectName) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.current.reported = true
-	event := keyEvent(StageWaiting, Merged, key, i.current.item)
-	event.BackedOff = i.current.what == Returned
+	event := i.waiting(Merged, key)
 	event.mergeInto(i.queued[key])
-	i.probe.saw(event)
+	i.probe.Observe(event)
 }
 
 // dirty reports that a key was added while a worker processes it.
 func (i *items) dirty(key cache.ObjectName) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	event := keyEvent(StageWaiting, Dirty, key, i.current.item)
-	event.BackedOff = i.current.what == Returned
+	event := i.waiting(Dirty, key)
 	if first, already := i.marked[key]; already {
 		event.Type = Merged
 		event.mergeInto(first)
 	} else {
 		i.marked[key] = event.Item
 	}
-	i.probe.saw(event)
+	i.probe.Observe(event)
 }
 
 // left records that a worker calls Done for a key.
@@ -115,7 +115,7 @@ func (i *items) delayed(key cache.ObjectName, delay time.Duration, attempt int) 
 	} else {
 		i.backoff[key] = event.Item
 	}
-	i.probe.saw(event)
+	i.probe.Observe(event)
 }
 
 // released ends the backoff of a key, and returns its item.
@@ -133,32 +133,24 @@ func (i *items) of(key cache.ObjectName) string {
 	return i.queued[key]
 }
 
-// begin waits for the gate before a key is processed, and reports that.
+// begin waits for the gate before a key is processed, and reports that. It may be called on a nil probe.
 func (p *Probe) begin(key cache.ObjectName) {
-	if items := p.workItems(); items != nil {
-		p.enter(keyEvent(StageWorking, Started, key, items.of(key)))
+	if p != nil {
+		p.enter(keyEvent(StageWorking, Started, key, p.items.of(key)))
 	}
 }
 
 // end waits for the gate after a key was processed, and reports success. The queue reports a failure, because it knows the
-// backoff.
+// backoff. It may be called on a nil probe.
 func (p *Probe) end(key cache.ObjectName, err error) {
-	items := p.workItems()
 	switch {
-	case items == nil:
+	case p == nil:
 	case err == nil:
-		p.enter(keyEvent(StageDone, Done, key, items.of(key)))
+		p.enter(keyEvent(StageDone, Done, key, p.items.of(key)))
 	default:
-		items.mu.Lock()
-		items.failed[key] = err
-		items.mu.Unlock()
-		p.wait(keyEvent(StageBackoff, Failed, key, items.of(key)))
+		p.items.mu.Lock()
+		p.items.failed[key] = err
+		p.items.mu.Unlock()
+		p.wait(keyEvent(StageBackoff, Failed, key, p.items.of(key)))
 	}
-}
-
-func (p *Probe) workItems() *items {
-	if p == nil {
-		return nil
-	}
-	return p.items.Load()
 }

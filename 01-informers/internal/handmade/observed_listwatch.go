@@ -44,11 +44,11 @@ func (o *observedListerWatcher) list(ctx context.Context, options metav1.ListOpt
 		o.listed++
 		event := about(StageList, Listed, object)
 		event.Initial = o.initial()
-		o.probe.saw(event)
+		o.probe.Observe(event)
 		return nil
 	})
 	if page, err := apimeta.ListAccessor(list); err == nil && page.GetContinue() == "" {
-		o.probe.saw(Event{Stage: StageList, Type: Ended, Count: o.listed, ResourceVersion: page.GetResourceVersion(), Initial: o.initial()})
+		o.probe.Observe(Event{Stage: StageList, Type: Ended, Count: o.listed, ResourceVersion: page.GetResourceVersion(), Initial: o.initial()})
 	}
 	return list, nil
 }
@@ -56,13 +56,13 @@ func (o *observedListerWatcher) list(ctx context.Context, options metav1.ListOpt
 // begin waits for the gate before a list is requested.
 func (o *observedListerWatcher) begin(streamed bool) {
 	event := Event{Stage: StageList, Type: Started, Streamed: streamed, Initial: o.initial()}
-	o.probe.waitAnd(event, nil, func(t *traffic) { t.listing = true })
-	o.probe.saw(event)
+	o.probe.Gate.wait(event, nil, func(t *traffic) { t.listing = true })
+	o.probe.Observe(event)
 }
 
 func (o *observedListerWatcher) listFailed(err error) {
-	o.probe.note(func(t *traffic) { t.listing = false })
-	o.probe.saw(Event{Stage: StageList, Type: Failed, Err: err, Initial: o.initial()})
+	o.probe.Gate.note(func(t *traffic) { t.listing = false })
+	o.probe.Observe(Event{Stage: StageList, Type: Failed, Err: err, Initial: o.initial()})
 }
 
 func (o *observedListerWatcher) initial() bool { return !o.probe.populated.Load() }
@@ -73,17 +73,17 @@ func (o *observedListerWatcher) watch(ctx context.Context, options metav1.ListOp
 	if streamsList {
 		o.begin(true)
 	}
-	o.probe.note(func(t *traffic) { t.watched = 0 })
+	o.probe.Gate.note(func(t *traffic) { t.watched = 0 })
 	inner, err := o.WatchWithContext(ctx, options)
 	switch {
 	case err != nil && streamsList:
 		o.listFailed(err)
 		return nil, err
 	case err != nil:
-		o.probe.saw(Event{Stage: StageWatch, Type: Failed, Err: err})
+		o.probe.Observe(Event{Stage: StageWatch, Type: Failed, Err: err})
 		return nil, err
 	case !streamsList:
-		o.probe.saw(Event{Stage: StageWatch, Type: Started, ResourceVersion: options.ResourceVersion})
+		o.probe.Observe(Event{Stage: StageWatch, Type: Started, ResourceVersion: options.ResourceVersion})
 	}
 	stream := newStream(inner, o.probe)
 	stream.listing, stream.initial = streamsList, o.initial()
@@ -121,11 +121,11 @@ func (s *stream) pump() {
 	defer close(s.out)
 	for event := range s.inner.ResultChan() {
 		if s.isItem(event) && !s.listing {
-			s.probe.waitAnd(about(StageWatch, string(event.Type), event.Object), nil, func(t *traffic) { t.watched++ })
+			s.probe.Gate.wait(about(StageWatch, string(event.Type), event.Object), nil, func(t *traffic) { t.watched++ })
 		}
 		select {
 		case <-s.stopped: // while it waited
-			s.probe.note(func(t *traffic) { t.watched = 0 })
+			s.probe.Gate.note(func(t *traffic) { t.watched = 0 })
 			return
 		default:
 		}
@@ -136,12 +136,12 @@ func (s *stream) pump() {
 			return
 		}
 	}
-	s.probe.note(func(t *traffic) { t.watched, t.listing = 0, t.listing && !s.listing })
+	s.probe.Gate.note(func(t *traffic) { t.watched, t.listing = 0, t.listing && !s.listing })
 	if s.listing {
-		s.probe.saw(Event{Stage: StageList, Type: Failed, Err: fmt.Errorf("the watch ended before the list was complete"), Initial: s.initial})
+		s.probe.Observe(Event{Stage: StageList, Type: Failed, Err: fmt.Errorf("the watch ended before the list was complete"), Initial: s.initial})
 		return
 	}
-	s.probe.saw(Event{Stage: StageWatch, Type: Ended})
+	s.probe.Observe(Event{Stage: StageWatch, Type: Ended})
 }
 
 func (s *stream) isItem(event watch.Event) bool {
@@ -152,16 +152,16 @@ func (s *stream) report(event watch.Event) {
 	switch {
 	case event.Type == watch.Error:
 		// FromObject returns an error with the Status, and without content of an object.
-		s.probe.saw(Event{Stage: StageWatch, Type: string(event.Type), Err: apierrors.FromObject(event.Object)})
+		s.probe.Observe(Event{Stage: StageWatch, Type: string(event.Type), Err: apierrors.FromObject(event.Object)})
 	case event.Type == watch.Bookmark:
 		s.bookmark(event.Object)
 	case s.listing:
 		s.count++
 		item := about(StageList, string(event.Type), event.Object)
 		item.Initial = s.initial
-		s.probe.saw(item)
+		s.probe.Observe(item)
 	default:
-		s.probe.saw(about(StageWatch, string(event.Type), event.Object))
+		s.probe.Observe(about(StageWatch, string(event.Type), event.Object))
 	}
 }
 
@@ -174,9 +174,9 @@ func (s *stream) bookmark(object runtime.Object) {
 	version := mark.GetResourceVersion()
 	if s.listing && mark.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 		s.listing = false
-		s.probe.saw(Event{Stage: StageList, Type: Ended, Count: s.count, ResourceVersion: version, Initial: s.initial})
-		s.probe.saw(Event{Stage: StageWatch, Type: Started, ResourceVersion: version})
+		s.probe.Observe(Event{Stage: StageList, Type: Ended, Count: s.count, ResourceVersion: version, Initial: s.initial})
+		s.probe.Observe(Event{Stage: StageWatch, Type: Started, ResourceVersion: version})
 		return
 	}
-	s.probe.saw(Event{Stage: StageWatch, Type: string(watch.Bookmark), ResourceVersion: version})
+	s.probe.Observe(Event{Stage: StageWatch, Type: string(watch.Bookmark), ResourceVersion: version})
 }

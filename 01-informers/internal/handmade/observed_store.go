@@ -24,20 +24,20 @@ func (q *observedQueue) Delete(obj any) error {
 
 func (q *observedQueue) enter(delta cache.DeltaType, obj any) {
 	event := about(StageQueue, string(delta), obj)
-	q.probe.waitAnd(event, func(t *traffic) { t.watched-- }, func(t *traffic) { t.deltas++ })
-	q.probe.saw(event)
+	q.probe.Gate.wait(event, func(t *traffic) { t.watched-- }, func(t *traffic) { t.deltas++ })
+	q.probe.Observe(event)
 }
 
 // Replace queues a whole list as one delta.
 func (q *observedQueue) Replace(objects []any, resourceVersion string) error {
 	initial := !q.probe.populated.Load()
 	event := Event{Stage: StageQueue, Type: string(cache.ReplacedAll), Count: len(objects), ResourceVersion: resourceVersion, Initial: initial}
-	q.probe.waitAnd(event, func(t *traffic) { t.listing = false }, func(t *traffic) { t.deltas++ })
-	q.probe.saw(event)
+	q.probe.Gate.wait(event, func(t *traffic) { t.listing = false }, func(t *traffic) { t.deltas++ })
+	q.probe.Observe(event)
 	for _, object := range objects {
 		event := about(StageQueue, string(cache.ReplacedAll), object)
 		event.Initial, event.Whole = initial, true
-		q.probe.saw(event)
+		q.probe.Observe(event)
 	}
 	q.probe.populated.Store(true)
 	return q.RealFIFO.Replace(objects, resourceVersion)
@@ -45,8 +45,8 @@ func (q *observedQueue) Replace(objects []any, resourceVersion string) error {
 
 // Bookmark queues a resourceVersion without an object. It does not wait for the gate, because it moves no item.
 func (q *observedQueue) Bookmark(resourceVersion string) error {
-	q.probe.note(func(t *traffic) { t.deltas++ })
-	q.probe.saw(Event{Stage: StageQueue, Type: string(cache.Bookmark), ResourceVersion: resourceVersion})
+	q.probe.Gate.note(func(t *traffic) { t.deltas++ })
+	q.probe.Observe(Event{Stage: StageQueue, Type: string(cache.Bookmark), ResourceVersion: resourceVersion})
 	return q.RealFIFO.Bookmark(resourceVersion)
 }
 
@@ -67,7 +67,7 @@ func (i *observedIndexer) change(what string, obj any, change func(any) error) e
 	if err := change(obj); err != nil {
 		return err
 	}
-	i.probe.saw(event)
+	i.probe.Observe(event)
 	return nil
 }
 
@@ -76,17 +76,14 @@ func (i *observedIndexer) Replace(objects []any, resourceVersion string) error {
 	initial := !i.replaced
 	event := Event{Stage: StageStore, Type: Replace, Count: len(objects), ResourceVersion: resourceVersion, Initial: initial}
 	i.probe.wait(event)
-	gone := map[string]any{}
-	for _, key := range i.ListKeys() {
-		gone[key], _, _ = i.GetByKey(key)
-	}
+	gone := contents(i)
 	known := sets.KeySet(gone)
 
 	if err := i.Indexer.Replace(objects, resourceVersion); err != nil {
 		return err
 	}
 	i.replaced = true
-	i.probe.saw(event)
+	i.probe.Observe(event)
 	for _, object := range objects {
 		key, _ := cache.MetaNamespaceKeyFunc(object)
 		delete(gone, key)
@@ -95,12 +92,12 @@ func (i *observedIndexer) Replace(objects []any, resourceVersion string) error {
 			change.Type = Update
 		}
 		change.Initial, change.Whole = initial, true
-		i.probe.saw(change)
+		i.probe.Observe(change)
 	}
 	for _, key := range sets.List(sets.KeySet(gone)) {
 		change := about(StageStore, Delete, cache.DeletedFinalStateUnknown{Key: key, Obj: gone[key]})
 		change.Whole = true
-		i.probe.saw(change)
+		i.probe.Observe(change)
 	}
 	return nil
 }
@@ -108,7 +105,7 @@ func (i *observedIndexer) Replace(objects []any, resourceVersion string) error {
 // Bookmark sets the resourceVersion of the store.
 func (i *observedIndexer) Bookmark(resourceVersion string) {
 	i.Indexer.Bookmark(resourceVersion)
-	i.probe.saw(Event{Stage: StageStore, Type: Bookmark, ResourceVersion: resourceVersion})
+	i.probe.Observe(Event{Stage: StageStore, Type: Bookmark, ResourceVersion: resourceVersion})
 }
 
 // observedHandler reports each call of a handler, just before it.

@@ -5,23 +5,21 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 )
 
 // newObservedWorkQueue returns the same queue as NewWorkQueue, with a wrapper around each layer: the order of the keys that
 // wait (workqueue.Queue), the queue with its dirty and processing sets (workqueue.Typed), and the delaying queue, which has
 // the keys in backoff. The queue calls Push, Touch and Pop of the first: so the wrapper reports what the queue did.
-func newObservedWorkQueue(name string, limiter RateLimiter, clock clock.WithTicker, probe *Probe) WorkQueue {
-	items := newItems(probe)
-	probe.items.Store(items)
-	order := &observedOrder{Queue: workqueue.DefaultQueue[cache.ObjectName](), items: items}
-	base := &observedBase{items: items, TypedInterface: workqueue.NewTypedWithConfig(
-		workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Clock: clock, Queue: order})}
+func newObservedWorkQueue(name string, limiter RateLimiter, probe *Probe) WorkQueue {
+	probe.items = newItems(probe)
+	order := &observedOrder{Queue: workqueue.DefaultQueue[cache.ObjectName](), items: probe.items}
+	base := &observedBase{items: probe.items, TypedInterface: workqueue.NewTypedWithConfig(
+		workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Queue: order})}
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(
-		workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: name, Clock: clock, Queue: &afterBackoff{base}})
+		workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: name, Queue: &afterBackoff{base}})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{
-			Name: name, Clock: clock,
+			Name:          name,
 			DelayingQueue: &observedDelay{TypedDelayingInterface: delaying, base: base, limiter: limiter},
 		})
 }
@@ -47,7 +45,7 @@ func (o *observedOrder) Touch(key cache.ObjectName) {
 // Pop is called when a worker gets a key.
 func (o *observedOrder) Pop() cache.ObjectName {
 	key := o.Queue.Pop()
-	o.items.probe.note(func(t *traffic) { t.waiting--; t.working++ })
+	o.items.probe.Gate.note(func(t *traffic) { t.waiting--; t.working++ })
 	return key
 }
 
@@ -81,7 +79,7 @@ func (b *observedBase) Done(key cache.ObjectName) {
 	defer b.items.calls.Unlock()
 	b.items.left(key)
 	b.TypedInterface.Done(key)
-	b.items.probe.note(func(t *traffic) { t.working-- })
+	b.items.probe.Gate.note(func(t *traffic) { t.working-- })
 }
 
 // afterBackoff is the queue that the delaying queue adds a key to when its backoff has expired. It does not wait for the

@@ -3,7 +3,6 @@ package handmade
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 )
@@ -17,7 +16,7 @@ func (i *Informer) process(obj any, isInInitialList bool) error {
 	}
 	i.deltas.Lock()
 	defer i.deltas.Unlock()
-	defer i.probe.processed()
+	defer i.probe.note(func(t *traffic) { t.deltas-- })
 	for _, delta := range deltas {
 		if err := i.apply(delta, isInInitialList); err != nil {
 			return fmt.Errorf("processing a delta of type %s: %w", delta.Type, err)
@@ -33,22 +32,15 @@ func (i *Informer) apply(delta cache.Delta, isInInitialList bool) error {
 		return i.put(delta.Object, isInInitialList)
 	case cache.Deleted:
 		return i.remove(delta.Object)
-	case cache.ReplacedAll:
-		info, ok := delta.Object.(cache.ReplacedAllInfo)
-		if !ok {
-			return fmt.Errorf("it holds a %T", delta.Object)
-		}
+	}
+	switch info := delta.Object.(type) {
+	case cache.ReplacedAllInfo:
 		return i.replaceAll(info, isInInitialList)
-	case cache.Bookmark:
-		info, ok := delta.Object.(cache.BookmarkInfo)
-		if !ok {
-			return fmt.Errorf("it holds a %T", delta.Object)
-		}
+	case cache.BookmarkInfo:
 		i.indexer.Bookmark(info.ResourceVersion)
 		return nil
-	default:
-		return fmt.Errorf("the type is unknown")
 	}
+	return fmt.Errorf("it holds a %T", delta.Object)
 }
 
 // put adds or updates an object. The content of the store decides which, not the type of the watch event: after a new
@@ -83,10 +75,7 @@ func (i *Informer) remove(obj any) error {
 // replaceAll replaces the store's content by a list. An object that the list does not have was deleted while no watch was
 // open: there was no event for it, so handlers get its last known state, as a tombstone.
 func (i *Informer) replaceAll(info cache.ReplacedAllInfo, isInInitialList bool) error {
-	before := map[string]any{}
-	for _, key := range i.indexer.ListKeys() {
-		before[key], _, _ = i.indexer.GetByKey(key)
-	}
+	before := contents(i.indexer)
 	listed := sets.New[string]()
 	for _, obj := range info.Objects {
 		key, err := cache.MetaNamespaceKeyFunc(obj)
@@ -113,49 +102,49 @@ func (i *Informer) replaceAll(info cache.ReplacedAllInfo, isInInitialList bool) 
 	return nil
 }
 
+// contents returns the objects in a store by their keys.
+func contents(store cache.Store) map[string]any {
+	all := map[string]any{}
+	for _, key := range store.ListKeys() {
+		all[key], _, _ = store.GetByKey(key)
+	}
+	return all
+}
+
 // AddHandler adds a handler. It is called first for every object in the store, as additions of the initial list, and then
 // for each change.
 func (i *Informer) AddHandler(handler Handler) {
-	handler = i.probe.handler(handler)
+	if i.probe != nil {
+		handler = &observedHandler{inner: handler, probe: i.probe}
+	}
 	i.deltas.Lock()
 	defer i.deltas.Unlock()
 	for _, obj := range i.indexer.List() {
-		if object, ok := obj.(metav1.Object); ok {
-			handler.OnAdd(object, true)
-		}
+		handler.OnAdd(obj.(object), true)
 	}
 	i.handlers = append(i.handlers, handler)
 }
 
 func (i *Informer) added(obj any, isInInitialList bool) {
-	object, ok := obj.(metav1.Object)
-	if !ok {
-		return
-	}
 	for _, handler := range i.handlers {
-		handler.OnAdd(object, isInInitialList)
+		handler.OnAdd(obj.(object), isInInitialList)
 	}
 }
 
-func (i *Informer) updated(oldObj, newObj any) {
-	before, _ := oldObj.(metav1.Object)
-	after, ok := newObj.(metav1.Object)
-	if !ok {
-		return
-	}
+func (i *Informer) updated(before, after any) {
 	for _, handler := range i.handlers {
-		handler.OnUpdate(before, after)
+		handler.OnUpdate(before.(object), after.(object))
 	}
 }
 
 // deleted calls the handlers with the object of the watch event, or with the last known state.
 func (i *Informer) deleted(obj any) {
-	gone := cache.DeletedObject[metav1.Object]{}
+	gone := cache.DeletedObject[object]{}
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		gone.FinalStateUnknown = &unknown
 		obj = unknown.Obj
 	}
-	gone.OptionalObj, _ = obj.(metav1.Object)
+	gone.OptionalObj, _ = obj.(object)
 	for _, handler := range i.handlers {
 		handler.OnDelete(gone)
 	}

@@ -7,7 +7,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 )
 
 // WorkQueue is the queue between handlers and workers. It has keys only: a worker reads the current object from the store,
@@ -18,12 +17,12 @@ type WorkQueue = workqueue.TypedRateLimitingInterface[cache.ObjectName]
 type RateLimiter = workqueue.TypedRateLimiter[cache.ObjectName]
 
 // NewWorkQueue returns a work queue. The name is that of its metrics. A nil probe observes nothing.
-func NewWorkQueue(name string, limiter RateLimiter, clock clock.WithTicker, probe *Probe) WorkQueue {
+func NewWorkQueue(name string, limiter RateLimiter, probe *Probe) WorkQueue {
 	if probe != nil {
-		return newObservedWorkQueue(name, limiter, clock, probe)
+		return newObservedWorkQueue(name, limiter, probe)
 	}
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: name, Clock: clock})
+		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: name})
 }
 
 // Enqueue returns the handler that every controller has: it enqueues the key of the object. It does the same for all kinds

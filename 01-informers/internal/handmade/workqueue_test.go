@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 )
 
 // recordedQueue is a work queue whose events are recorded, as "type item" or "type item>into".
@@ -21,9 +20,9 @@ type recordedQueue struct {
 
 func newRecordedQueue() *recordedQueue {
 	seen := &recorder{}
-	probe := &Probe{Observe: seen.observe, Gate: &Gate{}}
+	probe := &Probe{Observe: seen.observe}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](time.Second, time.Minute)
-	return &recordedQueue{WorkQueue: NewWorkQueue("recorded", limiter, clock.RealClock{}, probe), probe: probe, seen: seen}
+	return &recordedQueue{WorkQueue: NewWorkQueue("recorded", limiter, probe), probe: probe, seen: seen}
 }
 
 var fruit = cache.ObjectName{Name: "fruit"}
@@ -105,8 +104,8 @@ func TestDirtyKeyWaitsForItsWorker(t *testing.T) {
 	g.Expect(q.reported()).To(Equal([]string{
 		"added u@1", "started u@1", "dirty u@2", "merged u@3>u@2", "done u@1", "readded u@2", "started u@2", "done u@2",
 	}))
-	g.Expect(q.probe.items.Load().queued).To(BeEmpty())
-	g.Expect(q.probe.items.Load().marked).To(BeEmpty())
+	g.Expect(q.probe.items.queued).To(BeEmpty())
+	g.Expect(q.probe.items.marked).To(BeEmpty())
 }
 
 func TestChangesDuringBackoff(t *testing.T) {
@@ -135,10 +134,10 @@ func TestChangesDuringBackoff(t *testing.T) {
 		q.get(t)
 		q.finish(nil)
 		g.Expect(q.NumRequeues(fruit)).To(BeZero())
-		for _, left := range []map[cache.ObjectName]string{q.probe.items.Load().queued, q.probe.items.Load().marked, q.probe.items.Load().backoff} {
+		for _, left := range []map[cache.ObjectName]string{q.probe.items.queued, q.probe.items.marked, q.probe.items.backoff} {
 			g.Expect(left).To(BeEmpty())
 		}
-		g.Expect(q.probe.items.Load().failed).To(BeEmpty())
+		g.Expect(q.probe.items.failed).To(BeEmpty())
 	})
 }
 

@@ -1,15 +1,16 @@
 package glass
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -26,7 +27,7 @@ import (
 type Options struct {
 	Config *rest.Config
 	// Resource is what is watched, from Resolve.
-	Resource ServedResource
+	Resource *apimeta.RESTMapping
 	// Namespace is the one to watch. Empty: all namespaces.
 	Namespace string
 	// Workers is how many keys are processed at once, WorkTime how long one takes. FailEvery: with N, the work fails every
@@ -45,18 +46,12 @@ type Options struct {
 }
 
 func (o Options) resource() Resource {
+	gvr := o.Resource.Resource
 	return Resource{
-		Name: o.Resource.GVR.Resource, Group: o.Resource.GVR.Group, Version: o.Resource.GVR.Version, Kind: o.Resource.Kind,
-		Namespaced: o.Resource.Namespaced, Namespace: o.Namespace, MetadataOnly: secret(o.Resource.GVR),
-		Workers: o.Workers, WorkTimeMs: o.WorkTime.Milliseconds(), FailEvery: o.FailEvery,
+		Name: gvr.Resource, Group: gvr.Group, Version: gvr.Version,
+		Namespaced: Namespaced(o.Resource), Namespace: o.Namespace, MetadataOnly: secret(gvr),
+		Workers: o.Workers, FailEvery: o.FailEvery,
 	}
-}
-
-func (o Options) log() *slog.Logger {
-	if o.Log == nil {
-		return discard
-	}
-	return o.Log
 }
 
 // New returns the informer and its server. Run runs it.
@@ -64,19 +59,37 @@ func New(options Options) (*Server, error) {
 	if options.Limits == (Limits{}) {
 		options.Limits = DefaultLimits()
 	}
-	if !options.Resource.Namespaced {
+	if !Namespaced(options.Resource) {
 		options.Namespace = ""
 	}
 	source, err := source(options)
 	if err != nil {
 		return nil, err
 	}
-	gate := &handmade.Gate{}
+	probe := &handmade.Probe{}
 	if options.Paused {
-		gate.Pause()
+		probe.Gate.Pause()
 	}
-	hub := newHub(clock.RealClock{}, options.Limits, gate)
-	return newServer(options, hub, newPipeline(options, source, &handmade.Probe{Observe: hub.observe, Gate: gate}))
+	hub := newHub(clock.RealClock{}, options.Limits, &probe.Gate)
+	probe.Observe = hub.observe
+
+	name := options.Resource.Resource.GroupResource().String()
+	informer := handmade.New(handmade.Options{
+		Name: name, ListerWatcher: source, Transform: strip(secret(options.Resource.Resource)), Probe: probe,
+	})
+	// Slow enough to see it: 0.5 s after the first failure, then twice as long each time.
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](500*time.Millisecond, 30*time.Second)
+	queue := handmade.NewWorkQueue(name, limiter, probe)
+	informer.AddHandler(handmade.Enqueue(queue))
+	ended, end := context.WithCancel(context.Background())
+	s := &Server{
+		hub: hub, gate: &probe.Gate, informer: informer,
+		workers:  &handmade.Workers{Queue: queue, Count: options.Workers, Work: work(options), Probe: probe},
+		resource: options.resource(), clock: clock.RealClock{},
+		clients: make(chan struct{}, options.Limits.Clients), ended: ended.Done(), end: end,
+	}
+	s.handler = guarded(s.routes(), options.AnyHost, cmp.Or(options.Log, slog.New(slog.DiscardHandler)))
+	return s, nil
 }
 
 // secret reports whether the content of a resource is confidential: of Secrets, and of custom resources with such a name.
@@ -86,18 +99,18 @@ func secret(resource schema.GroupVersionResource) bool {
 
 // source lists and watches whole objects, but only the metadata of secrets: the API server does not send their data.
 func source(options Options) (cache.ListerWatcher, error) {
-	if secret(options.Resource.GVR) {
+	if secret(options.Resource.Resource) {
 		client, err := metadata.NewForConfig(options.Config)
 		if err != nil {
 			return nil, fmt.Errorf("creating a metadata client: %w", err)
 		}
-		return handmade.ListWatch(client.Resource(options.Resource.GVR).Namespace(options.Namespace)), nil
+		return handmade.ListWatch(client.Resource(options.Resource.Resource).Namespace(options.Namespace)), nil
 	}
 	client, err := dynamic.NewForConfig(options.Config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a dynamic client: %w", err)
 	}
-	return handmade.ListWatch(client.Resource(options.Resource.GVR).Namespace(options.Namespace)), nil
+	return handmade.ListWatch(client.Resource(options.Resource.Resource).Namespace(options.Namespace)), nil
 }
 
 // strip removes managedFields, and the annotations of secrets, before an object is queued: kubectl apply and similar tools
@@ -116,26 +129,6 @@ func strip(secret bool) cache.TransformFunc {
 	}
 }
 
-// pipeline is the informer, its work queue and its workers.
-type pipeline struct {
-	informer *handmade.Informer
-	workers  *handmade.Workers
-}
-
-func newPipeline(options Options, source cache.ListerWatcher, probe *handmade.Probe) *pipeline {
-	name := options.Resource.GVR.GroupResource().String()
-	informer := handmade.New(handmade.Options{
-		Name: name, ListerWatcher: source, Transform: strip(secret(options.Resource.GVR)), Probe: probe,
-	})
-	// Slow enough to see it: 0.5 s after the first failure, then twice as long each time.
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](500*time.Millisecond, 30*time.Second)
-	queue := handmade.NewWorkQueue(name, limiter, clock.RealClock{}, probe)
-	informer.AddHandler(handmade.Enqueue(queue))
-	return &pipeline{informer: informer, workers: &handmade.Workers{
-		Queue: queue, Count: options.Workers, Work: work(options), Probe: probe,
-	}}
-}
-
 // errSimulated is the error of the work that FailEvery makes fail.
 var errSimulated = errors.New("a simulated failure")
 
@@ -143,28 +136,14 @@ var errSimulated = errors.New("a simulated failure")
 func work(options Options) func(context.Context, cache.ObjectName) error {
 	var done atomic.Int64
 	return func(ctx context.Context, _ cache.ObjectName) error {
-		if options.WorkTime > 0 {
-			timer := clock.RealClock{}.NewTimer(options.WorkTime)
-			defer timer.Stop()
-			select {
-			case <-timer.C():
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		select {
+		case <-time.After(options.WorkTime):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		if options.FailEvery > 0 && done.Add(1)%int64(options.FailEvery) == 0 {
 			return errSimulated
 		}
 		return nil
 	}
-}
-
-// run runs the informer and its workers. The workers start when the caches have synced, as in every controller.
-func (p *pipeline) run(ctx context.Context, running *sync.WaitGroup, synced func()) {
-	running.Go(func() { p.informer.Run(ctx) })
-	if !cache.WaitFor(ctx, "", p.informer.HasSyncedChecker()) {
-		return
-	}
-	synced()
-	p.workers.Run(ctx)
 }
