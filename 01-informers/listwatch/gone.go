@@ -26,10 +26,12 @@ func (o *observer) gone(ctx context.Context) {
 	before := lesson.Must(o.pods.List(ctx, metav1.ListOptions{}))
 	notes := o.notes(o.requests.Attach(o.Config))
 	defer o.createCRD(ctx)()
+	var err error
 	lesson.Until(ctx, "the server serves the CRD", func() bool {
-		_, err := notes.List(ctx, metav1.ListOptions{})
-		return err == nil
+		_, err = notes.List(ctx, metav1.ListOptions{})
+		return !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err)
 	})
+	lesson.Check(err)
 	for _, name := range []string{"x", "y"} {
 		note := &unstructured.Unstructured{}
 		note.SetGroupVersionKind(o.resource().GroupVersion().WithKind("Note"))
@@ -40,7 +42,7 @@ func (o *observer) gone(ctx context.Context) {
 
 	w := lesson.Must(notes.Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion}))
 	defer w.Stop()
-	_, err := receive(ctx, w, 1)
+	_, err = receive(ctx, w, 1)
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) || !apierrors.IsResourceExpired(err) {
 		lesson.Check(fmt.Errorf("watching from an old resourceVersion: expected 410, got: %w", err))

@@ -121,6 +121,7 @@ func TestCRDIsDeletedAfterCtrlCDuringItsCreation(t *testing.T) {
 	})
 	o := newObserver(env)
 	g.Expect(func() { o.gone(ctx) }).To(Panic())
+	g.Expect(ctx.Err()).To(HaveOccurred(), "the CRD was requested")
 	expectNoCRD(t, o)
 }
 

@@ -39,7 +39,8 @@ func (actual state) matches(desired state) (number int) {
 
 func (actual state) apply(event event) { actual[event.key] += event.by }
 
-// comparison has the number of objects in their desired state with each design, before and after a list.
+// comparison has the number of objects in their desired state with each design: edge-triggered, and level-triggered before and
+// after a list.
 type comparison struct {
 	lost, duplicated      int
 	edge                  int

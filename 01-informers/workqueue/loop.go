@@ -81,9 +81,13 @@ func (s steps) loop(ctx context.Context) {
 	failures := map[string]int{"flaky": 3, "hopeless": 1000}
 	var lock sync.Mutex
 	reconciled, dropped := map[string]int{}, map[string]bool{}
-	var settled sync.WaitGroup
-	settled.Add(len(names))
 	loop := &loop{queue: newQueue(), maxRetries: 5}
+	unsettled := len(names)
+	settle := func() {
+		if unsettled--; unsettled == 0 {
+			loop.queue.ShutDown()
+		}
+	}
 	loop.reconcile = func(_ context.Context, key cache.ObjectName) error {
 		lock.Lock()
 		defer lock.Unlock()
@@ -91,14 +95,14 @@ func (s steps) loop(ctx context.Context) {
 		if reconciled[key.Name] <= failures[key.Name] {
 			return errNotYet
 		}
-		settled.Done()
+		settle()
 		return nil
 	}
 	loop.dropped = func(key cache.ObjectName, _ error) {
 		lock.Lock()
 		defer lock.Unlock()
 		dropped[key.Name] = true
-		settled.Done()
+		settle()
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, lesson.Patience)
@@ -106,10 +110,6 @@ func (s steps) loop(ctx context.Context) {
 	for _, name := range names {
 		loop.queue.Add(cache.NewObjectName("shop", name))
 	}
-	go func() {
-		settled.Wait()
-		loop.queue.ShutDown()
-	}()
 	loop.run(ctx, 4)
 	lesson.Check(ctx.Err())
 	for _, name := range names {

@@ -41,8 +41,8 @@ func guarded(next http.Handler, anyHost bool, log *slog.Logger) http.Handler {
 	})
 }
 
-// LoopbackHost reports whether a Host header, or an address, can only mean this machine. The port may differ from the server's: an editor or
-// ssh may forward it.
+// LoopbackHost reports whether a Host header, or an address, can only mean this machine. The port may differ from the server's:
+// an editor or ssh may forward it.
 func LoopbackHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -54,6 +54,7 @@ type failure struct{ error }
 
 // Check ends the lesson if there is an error. A lesson is a sequence of steps that depend on each other, so none of them
 // handles errors, and the code shows only what it teaches. A program that has to go on, such as a controller, returns them.
+// Only the goroutine of the lesson may call it: in another one it ends the process, and the namespace is not deleted.
 func Check(err error) {
 	if err != nil {
 		panic(failure{err})
