@@ -199,7 +199,8 @@ func warnOfVersion(ctx context.Context, out io.Writer, dir string) {
 	}
 }
 
-// endEmbedded ends all processes that the state on disk names, and removes that state.
+// endEmbedded ends the owner that the state on disk names and all processes that work in the cluster's folder, and removes that
+// state.
 func endEmbedded(ctx context.Context, out io.Writer, name string) error {
 	l, err := embeddedLayout(name)
 	if err != nil {
