@@ -67,7 +67,8 @@ func run(ctx context.Context, env *lesson.Env) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
-		s.factory.Shutdown() // It waits for the handlers.
+		s.open()
+		s.factory.Shutdown() // It waits for the handlers, the slow one too.
 	}()
 	s.shareOneWatch(ctx)
 	s.awaitSync(ctx)

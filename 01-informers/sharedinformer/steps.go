@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/informers"
@@ -24,7 +25,7 @@ func (s *session) shareOneWatch(ctx context.Context) {
 	again := s.factory.Core().V1().ConfigMaps().TypedInformer()
 
 	gate := make(chan struct{})
-	s.open = func() { close(gate) }
+	s.open = sync.OnceFunc(func() { close(gate) })
 	s.quick, s.slow, s.resynced = &recorder{}, &recorder{gate: gate}, &recorder{}
 	never := cache.HandlerOptions{ResyncPeriod: new(time.Duration(0))}
 	s.registrations = []cache.ResourceEventHandlerRegistration{
