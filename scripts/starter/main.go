@@ -119,10 +119,7 @@ func produce(ctx context.Context, repo string, o options, s *stage) (err error) 
 	if err := writeWorkflow(temp); err != nil {
 		return err
 	}
-	if err := regenerate(ctx, temp, s); err != nil {
-		return err
-	}
-	if err := compiles(ctx, temp, o); err != nil {
+	if err := build(ctx, temp, o, s); err != nil {
 		return err
 	}
 	left, err := leftovers(temp, r, from)
@@ -139,6 +136,14 @@ func produce(ctx context.Context, repo string, o options, s *stage) (err error) 
 		return fmt.Errorf("moving the copy to DEST: %w", err)
 	}
 	return sayUntracked(ctx, repo, origins)
+}
+
+// build makes what is generated anew, and compiles the copy.
+func build(ctx context.Context, dest string, o options, s *stage) error {
+	if err := regenerate(ctx, dest, s); err != nil {
+		return err
+	}
+	return compiles(ctx, dest, o)
 }
 
 // regenerate makes the copy's generated files anew, which list things by name, and removes from its modules what only dropped
