@@ -225,7 +225,7 @@ func TestAllRejectionsAreNamed(t *testing.T) {
 	_, err := f.reconciler.Reconcile(f.ctx, ctrl.Request{NamespacedName: f.key("cow")})
 	f.Expect(err).To(MatchError("no Services today"))
 	ready := f.expectReady(f.get("cow"), metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	f.Expect(ready.Message).To(And(ContainSubstring("Deployment cow exists"), HaveSuffix("; no Services today")))
+	f.Expect(ready.Message).To(And(ContainSubstring("Deployment cow already exists"), HaveSuffix("; no Services today")))
 }
 
 // The API server accepts 32,768 bytes in the message of a condition: with more, the status could never be written.

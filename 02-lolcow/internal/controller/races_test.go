@@ -177,7 +177,7 @@ func TestClassifyLetsPassingErrorsPass(t *testing.T) {
 	}
 	err := errors.Join(classify("applying Deployment cow", apierrors.NewForbidden(appsv1.Resource("deployments"), "cow", nil)), nameConflict("Service cow"))
 	g.Expect(failureOf(err).reason).To(Equal(v1alpha1.ReasonApplyFailed), "the first rejection is the one reported")
-	g.Expect(failureOf(err).message).To(ContainSubstring("Service cow exists"), "and the others are named")
+	g.Expect(failureOf(err).message).To(ContainSubstring("Service cow already exists"), "and the others are named")
 }
 
 // denied is the API server's response where an admission webhook denied a request, with the status that the webhook chose.

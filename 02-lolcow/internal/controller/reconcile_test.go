@@ -172,7 +172,7 @@ func TestNameConflictLeavesTheOtherObjectAlone(t *testing.T) {
 
 			lolcow := f.create("cow", v1alpha1.LolcowSpec{Greeting: "Moo"})
 			ready := f.expectReady(lolcow, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			f.Expect(ready.Message).To(HavePrefix(kind + " cow exists"))
+			f.Expect(ready.Message).To(HavePrefix(kind + " cow already exists"))
 			f.Expect(f.client.Get(f.ctx, f.key("cow"), object)).To(Succeed())
 			f.Expect(object.GetResourceVersion()).To(Equal(version), "the other object is untouched")
 			f.Expect(f.recorded()).To(ConsistOf(HavePrefix("Warning NameConflict")))

@@ -46,7 +46,7 @@ var errNamespaceTerminating = errors.New("the namespace is being deleted")
 func nameConflict(dependent string) *rejectedError {
 	return &rejectedError{
 		reason:  v1alpha1.ReasonNameConflict,
-		message: dependent + " exists and has another owner, or none: it is left unchanged",
+		message: dependent + " already exists and is not owned by this object: it is left unchanged",
 	}
 }
 

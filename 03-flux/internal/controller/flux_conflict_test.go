@@ -58,7 +58,7 @@ func TestNameConflictOfAFluxSetup(t *testing.T) {
 			w.expect(flux, v1alpha1.ConditionSetupReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 			w.expect(flux, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 			w.Expect(flux.Status.SetupRef).To(BeNil())
-			w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning NameConflict FluxSetup job exists")))
+			w.Expect(w.recorded()).To(ConsistOf(HavePrefix("Warning NameConflict FluxSetup job already exists")))
 			w.expectSteadyState()
 
 			// A change of the Flux does not change it either, nor does its own status.
@@ -110,7 +110,7 @@ func TestFluxSetupNotOwnedIsNotAdoptedInARace(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec(),
 	})).To(Succeed())
 	_, _ = w.tryReconcile()
-	const message = "FluxSetup job exists and has another owner, or none: it is left unchanged"
+	const message = "FluxSetup job already exists and is not owned by this object: it is left unchanged"
 	w.Expect(conditionOf(w.flux().Status.Conditions, v1alpha1.ConditionSetupReady).Message).To(Equal(message))
 	w.reconcile()
 	flux := w.flux()

@@ -42,7 +42,7 @@ func TestObjectNotOwnedIsANameConflictAndUntouched(t *testing.T) {
 
 			result, err := b.try()
 			message := b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			b.Expect(message).To(Equal(kind + " " + other.GetName() + " exists and has another owner, or none: it is left unchanged"))
+			b.Expect(message).To(Equal(kind + " " + other.GetName() + " already exists and is not owned by this object: it is left unchanged"))
 			b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 			if kind == "Secret" {
 				b.Expect(err).To(MatchError(errNotWatched), "it is retried, because no event reports its deletion")
@@ -83,7 +83,7 @@ func TestPersistentNameConflictIsAFailure(t *testing.T) {
 			b.clock.Step(time.Second)
 			_, _ = b.try()
 			message := b.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
-			b.Expect(message).To(HavePrefix("the quorum was not reached within 300 s: " + kind + " " + other.GetName() + " exists"))
+			b.Expect(message).To(HavePrefix("the quorum was not reached within 300 s: " + kind + " " + other.GetName() + " already exists"))
 			result, err := b.try()
 			b.Expect(err).NotTo(HaveOccurred())
 			b.Expect(result.RequeueAfter).To(BeZero())

@@ -195,7 +195,7 @@ func TestCleanupNameConflict(t *testing.T) {
 	f.recorded()
 	f.delete()
 	f.Expect(f.gone()).To(BeFalse())
-	f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(ContainSubstring("DaemonSet job-cleanup exists"))
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(ContainSubstring("DaemonSet job-cleanup already exists"))
 	f.expectSteadyState()
 	f.clock.Step(time.Hour)
 	f.settle()

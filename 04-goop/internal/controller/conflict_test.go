@@ -55,7 +55,7 @@ func TestNameConflict(t *testing.T) {
 	before := f.daemonSets()["job-1"]
 	f.create(workers(3))
 	running := f.expectNotRunning(v1alpha1.ReasonNameConflict)
-	f.Expect(running.Message).To(Equal("DaemonSet job-1 exists and has another owner, or none: it is left unchanged"))
+	f.Expect(running.Message).To(Equal("DaemonSet job-1 already exists and is not owned by this object: it is left unchanged"))
 	f.Expect(f.daemonSets()["job-1"]).To(Equal(before))
 	f.Expect(f.places()).To(Equal([]string{"a/0", "b/0"}), "the other rounds are created")
 	f.expectSteadyState()
@@ -79,7 +79,7 @@ func TestRecordThatIsNotOwned(t *testing.T) {
 	notOwned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job-record-0", Namespace: f.namespace}, Data: map[string]string{"mine": "yes"}}
 	f.Expect(f.client.Create(f.ctx, notOwned)).To(Succeed())
 	f.create()
-	f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(HavePrefix("ConfigMap job-record-0 exists"))
+	f.Expect(f.expectNotRunning(v1alpha1.ReasonNameConflict).Message).To(HavePrefix("ConfigMap job-record-0 already exists"))
 	f.Expect(f.daemonSets()).To(BeEmpty())
 	f.expectSteadyState()
 	f.Expect(f.client.Delete(f.ctx, notOwned)).To(Succeed())
