@@ -18,13 +18,13 @@ import (
 
 // event is a watch event, with the metadata of its object.
 type event struct {
-	kind watch.EventType
+	eventType watch.EventType
 	metav1.Object
 }
 
 func (e event) String() string {
-	text := strings.TrimSpace(fmt.Sprintf("%s %s", e.kind, e.GetName()))
-	if e.kind == watch.Modified && e.GetDeletionTimestamp() != nil {
+	text := strings.TrimSpace(fmt.Sprintf("%s %s", e.eventType, e.GetName()))
+	if e.eventType == watch.Modified && e.GetDeletionTimestamp() != nil {
 		text += " (deletionTimestamp)"
 	}
 	return text
@@ -40,7 +40,7 @@ func (all events) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// mustReceive ends the lesson at an ERROR event.
+// mustReceive is receive; any error ends the lesson.
 func mustReceive(ctx context.Context, w watch.Interface, n int) events {
 	return lesson.Must(receive(ctx, w, n))
 }
@@ -75,7 +75,7 @@ func names(pods []corev1.Pod) string {
 	return strings.Join(all, ", ")
 }
 
-// label changes a pod, for one MODIFIED event.
+// label sets a label of a pod, which causes one MODIFIED event.
 func (o *observer) label(ctx context.Context, name string) {
 	lesson.Must(o.Client.CoreV1().Pods(o.Namespace).Patch(ctx, name, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{}))

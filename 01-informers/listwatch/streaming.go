@@ -26,7 +26,7 @@ func (o *observer) stream(ctx context.Context) {
 	w := lesson.Must(o.pods.Watch(ctx, streaming))
 	defer w.Stop()
 	list := mustReceive(ctx, w, 1)
-	for list[len(list)-1].kind != watch.Bookmark {
+	for list[len(list)-1].eventType != watch.Bookmark {
 		list = append(list, mustReceive(ctx, w, 1)...)
 	}
 	const initialEventsEnd = metav1.InitialEventsAnnotationKey

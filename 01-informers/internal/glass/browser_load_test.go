@@ -55,7 +55,7 @@ func (b browser) keepsUp(t *testing.T) {
 		case <-time.After(200 * time.Millisecond):
 		}
 		// How many events the page is behind the server, and how long it takes to show them.
-		want, began := int(s.glass.hub.Now().Seq), time.Now()
+		want, began := int(s.glass.hub.snapshot().Seq), time.Now()
 		seen := page.drawnSeq()
 		behind = append(behind, max(0, want-seen))
 		for seen < want && time.Since(began) < drawn {
@@ -67,7 +67,7 @@ func (b browser) keepsUp(t *testing.T) {
 			page.screenshot("glass-load.png")
 		}
 	}
-	end := int(s.glass.hub.Now().Seq)
+	end := int(s.glass.hub.snapshot().Seq)
 	page.eventually(`Number(document.documentElement.dataset.seq) >= ` + strconv.Itoa(end))
 	after := memory()
 

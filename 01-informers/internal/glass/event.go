@@ -39,7 +39,7 @@ import "example.com/workbook/01-informers/internal/handmade"
 // one stage, that of its latest event. The work queue has keys only, so that several items are merged there: an event with
 // an Into is the last one of its item, and the item in Into continues.
 //
-// Events without a Key are about a part and not about an item: a watch that started, a delta with a whole list.
+// Events without a Key are about a part of the informer and not about an item: a watch that started, a delta with a whole list.
 // handmade.Stage lists the stages and the types of events.
 
 // StageControl is what users of the page did, and what is about the informer as a whole. It has no key.
@@ -49,7 +49,11 @@ import "example.com/workbook/01-informers/internal/handmade"
 //	stepped   Text says which item moved, or that none waited
 const StageControl handmade.Stage = "control"
 
-// Event is one thing that happened, as the part in which it happened reports it: see there for its stages and types.
+// controlSynced is the type of the event that the first list is in the store.
+const controlSynced = "synced"
+
+// Event is one thing that happened, as the part of the informer in which it happened reports it: see handmade.Stage for the
+// stages and types.
 type Event struct {
 	// Seq counts the events of this run from 1, without a gap.
 	Seq uint64 `json:"seq"`
@@ -67,8 +71,8 @@ type Event struct {
 // Batch is the data of a "batch" message: the events of the last 50 ms or more, oldest first, and the state after them. A
 // Batch has no events if only Held changed. Without a change the server sends nothing but a comment every 15 s.
 type Batch struct {
-	Events []Event `json:"events"`
-	Now    Now     `json:"now"`
+	Events []Event  `json:"events"`
+	Now    Snapshot `json:"now"`
 }
 
 // Dropped is the data of a "dropped" message: this client was too slow. The server keeps the last Limits.Ring
@@ -81,8 +85,8 @@ type Dropped struct {
 	To   uint64 `json:"to"`
 }
 
-// Now is the state after the event Seq.
-type Now struct {
+// Snapshot has the counts, and what waits at the gate, after the event Seq.
+type Snapshot struct {
 	// Seq is that of the latest event; 0 before the first.
 	Seq uint64 `json:"seq"`
 	// Paused: no item moves.
@@ -129,8 +133,8 @@ type State struct {
 	// Resource is what the informer watches.
 	Resource Resource `json:"resource"`
 	// Time is that of the server, in milliseconds since the start of the run, as Event.Time.
-	Time int64 `json:"time"`
-	Now  Now   `json:"now"`
+	Time int64    `json:"time"`
+	Now  Snapshot `json:"now"`
 	// Items are the latest events of the last Limits.Items items, oldest event first: where each item is. Items that have
 	// ended (done, or with an Into) are among them.
 	Items []Event `json:"items"`
@@ -169,6 +173,6 @@ type Object struct {
 // Control is the response to a POST: the state after it, and the item that /step moved; null if none waited, and for the
 // other requests.
 type Control struct {
-	Now     Now   `json:"now"`
-	Stepped *Held `json:"stepped"`
+	Now     Snapshot `json:"now"`
+	Stepped *Held    `json:"stepped"`
 }

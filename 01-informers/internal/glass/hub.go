@@ -67,20 +67,21 @@ func newHub(clock clock.PassiveClock, limits Limits, gate *handmade.Gate) *hub {
 	}
 }
 
-// observe is for Probe.Observe: its caller may hold a lock of a part, so it returns at once.
-func (h *hub) observe(happened handmade.Event) {
-	event := translate(happened)
+// observe is the callback for Probe.Observe. The caller may hold a lock of the informer or of the work queue, so observe must
+// not block.
+func (h *hub) observe(source handmade.Event) {
+	event := translate(source)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.count(event)
 	h.publish(event)
 }
 
-// control publishes what a user did.
+// control publishes an event that is not about an item: what a user did, or that the first list is in the store.
 func (h *hub) control(what, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.synced = h.synced || what == "synced"
+	h.synced = h.synced || what == controlSynced
 	h.publish(Event{Event: handmade.Event{Stage: StageControl, Type: what}, Text: text})
 }
 
@@ -100,7 +101,7 @@ func (h *hub) publish(event Event) {
 	}
 }
 
-// keep records where an item is, and forgets the item that has not moved for the longest time.
+// keep records the latest event of an item. Above limits.Items it forgets the item that has not moved for the longest time.
 func (h *hub) keep(event Event) {
 	if known, ok := h.items[event.Item]; ok {
 		known.Value = event
@@ -115,15 +116,15 @@ func (h *hub) keep(event Event) {
 	}
 }
 
-// count updates the counts of the parts.
+// count updates how many deltas, objects or keys are in each stage.
 func (h *hub) count(event Event) {
 	switch event.Stage {
 	case handmade.StageQueue:
-		if !event.Whole {
+		if !event.PartOfList {
 			h.counts.Queue++
 		}
 	case handmade.StageStore:
-		if !event.Whole {
+		if !event.PartOfList {
 			h.counts.Queue--
 		}
 		switch event.Type {
@@ -152,27 +153,27 @@ func (h *hub) count(event Event) {
 	h.counts.Backoff = len(h.backoff)
 }
 
-// now returns the state for a caller that holds the lock.
-func (h *hub) now() Now {
-	now := Now{
+// snapshotLocked returns the current Snapshot; the caller holds the lock.
+func (h *hub) snapshotLocked() Snapshot {
+	snapshot := Snapshot{
 		Seq: h.seq, Paused: h.gate.Paused(), Synced: h.synced, Counts: h.counts,
 		Totals: maps.Clone(h.totals), Held: []Held{}, Dropped: h.dropped,
 	}
 	for _, held := range h.gate.Held() {
-		now.Held = append(now.Held, heldItem(held))
+		snapshot.Held = append(snapshot.Held, heldItem(held))
 	}
-	return now
+	return snapshot
 }
 
 func heldItem(event handmade.Event) Held {
 	return Held{To: event.Stage, Item: event.Item, Key: keyOf(event)}
 }
 
-// Now returns the state.
-func (h *hub) Now() Now {
+// snapshot returns the current Snapshot.
+func (h *hub) snapshot() Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.now()
+	return h.snapshotLocked()
 }
 
 // state returns a State without the fields that the Server sets.
@@ -180,7 +181,7 @@ func (h *hub) state() State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	state := State{
-		Cursor: h.cursor(h.seq), Time: h.clock.Since(h.start).Milliseconds(), Now: h.now(),
+		Cursor: h.formatCursor(h.seq), Time: h.clock.Since(h.start).Milliseconds(), Now: h.snapshotLocked(),
 		Items: []Event{}, Log: []Event{},
 	}
 	for at := h.byAge.Front(); at != nil; at = at.Next() {
@@ -200,7 +201,8 @@ func (h *hub) state() State {
 	return state
 }
 
-// read returns the events after a cursor, at most one batch; or, if the ring no longer has all of them, those that are lost.
+// read returns the events after a seq, at most one batch. If the ring no longer has all of them, it returns the range of those
+// that are lost instead.
 func (h *hub) read(after uint64) (Batch, *Dropped) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,15 +211,15 @@ func (h *hub) read(after uint64) (Batch, *Dropped) {
 		return Batch{}, &Dropped{Count: oldest - 1 - after, From: after + 1, To: oldest - 1}
 	}
 	last := min(h.seq, after+uint64(h.limits.Batch))
-	batch := Batch{Events: make([]Event, 0, last-after), Now: h.now()}
+	batch := Batch{Events: make([]Event, 0, last-after), Now: h.snapshotLocked()}
 	for seq := after + 1; seq <= last; seq++ {
 		batch.Events = append(batch.Events, h.at(seq))
 	}
 	return batch, nil
 }
 
-// drop counts events that a client missed.
-func (h *hub) drop(lost *Dropped) {
+// countDropped counts events that a client missed.
+func (h *hub) countDropped(lost *Dropped) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dropped += lost.Count
@@ -225,7 +227,7 @@ func (h *hub) drop(lost *Dropped) {
 
 func (h *hub) at(seq uint64) Event { return h.ring[(seq-1)%uint64(len(h.ring))] }
 
-// wait returns a channel that is closed when there is an event after a cursor.
+// wait returns a channel that is closed when there is an event after a seq.
 func (h *hub) wait(after uint64) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,11 +242,11 @@ func (h *hub) wait(after uint64) <-chan struct{} {
 	return h.changed
 }
 
-// cursor returns the position after an event of this run, for a client.
-func (h *hub) cursor(seq uint64) string { return fmt.Sprintf("%s.%d", h.run, seq) }
+// formatCursor returns the cursor after the event seq, for a client.
+func (h *hub) formatCursor(seq uint64) string { return fmt.Sprintf("%s.%d", h.run, seq) }
 
-// position is the inverse of cursor. It returns false for a cursor of another run.
-func (h *hub) position(cursor string) (uint64, bool) {
+// parseCursor returns the seq of a cursor; false if the cursor is malformed, of another run, or ahead of this hub.
+func (h *hub) parseCursor(cursor string) (uint64, bool) {
 	run, number, _ := strings.Cut(cursor, ".")
 	seq, err := strconv.ParseUint(number, 10, 64)
 	if err != nil || run != h.run {

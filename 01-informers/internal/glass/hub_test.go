@@ -54,12 +54,12 @@ func TestSlowClientGetsDropped(t *testing.T) {
 	}
 	_, lost := h.read(2)
 	g.Expect(lost).To(Equal(&Dropped{Count: 10, From: 3, To: 12}), "the ring has 13 to 20")
-	h.drop(lost)
+	h.countDropped(lost)
 	batch, lost := h.read(12)
 	g.Expect(lost).To(BeNil())
 	g.Expect(batch.Events).To(HaveLen(3), "no more than a batch")
 	g.Expect(batch.Events[0].Seq).To(BeEquivalentTo(13))
-	g.Expect(h.Now().Dropped).To(BeEquivalentTo(10))
+	g.Expect(h.snapshot().Dropped).To(BeEquivalentTo(10))
 
 	batch, lost = h.read(15)
 	g.Expect(lost).To(BeNil())
@@ -92,7 +92,7 @@ func TestStateIsBounded(t *testing.T) {
 	g.Expect(state.Now.Counts.Store).To(Equal(6), "objects that are left out count")
 	g.Expect(state.Log).To(HaveLen(small.Log))
 	g.Expect(state.Log[4].Seq).To(Equal(state.Now.Seq))
-	seq, ok := h.position(state.Cursor)
+	seq, ok := h.parseCursor(state.Cursor)
 	g.Expect(ok).To(BeTrue())
 	g.Expect(seq).To(Equal(state.Now.Seq))
 }
@@ -102,10 +102,10 @@ func TestCursorsOfOtherRunsAreRejected(t *testing.T) {
 	h, _ := newTestHub()
 	h.control("paused", "")
 	for _, cursor := range []string{"", "1", "other.1", h.run + ".", h.run + ".x", h.run + ".2", h.run + ".-1"} {
-		_, ok := h.position(cursor)
+		_, ok := h.parseCursor(cursor)
 		g.Expect(ok).To(BeFalse(), "%q", cursor)
 	}
-	_, ok := h.position(h.run + ".1")
+	_, ok := h.parseCursor(h.run + ".1")
 	g.Expect(ok).To(BeTrue())
 }
 
@@ -119,16 +119,16 @@ func TestCountsFollowTheEvents(t *testing.T) {
 			f(&event)
 		}
 		h.observe(event)
-		g.Expect(h.Now().Counts).To(Equal(want))
+		g.Expect(h.snapshot().Counts).To(Equal(want))
 	}
 	noKey := func(e *handmade.Event) { e.Key, e.Item = cache.ObjectName{}, "" }
-	whole := func(e *handmade.Event) { e.Whole = true }
+	partOfList := func(e *handmade.Event) { e.PartOfList = true }
 	backedOff := func(e *handmade.Event) { e.BackedOff = true }
 
 	see(handmade.StageQueue, "ReplacedAll", Counts{Queue: 1}, noKey)
-	see(handmade.StageQueue, "ReplacedAll", Counts{Queue: 1}, whole)
+	see(handmade.StageQueue, "ReplacedAll", Counts{Queue: 1}, partOfList)
 	see(handmade.StageStore, handmade.Replace, Counts{}, noKey)
-	see(handmade.StageStore, handmade.Add, Counts{Store: 1}, whole)
+	see(handmade.StageStore, handmade.Add, Counts{Store: 1}, partOfList)
 	see(handmade.StageQueue, "Bookmark", Counts{Store: 1, Queue: 1}, noKey)
 	see(handmade.StageStore, handmade.Bookmark, Counts{Store: 1}, noKey)
 	see(handmade.StageWaiting, handmade.Waits, Counts{Store: 1, Waiting: 1})

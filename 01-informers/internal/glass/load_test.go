@@ -67,26 +67,26 @@ func TestItKeepsUp(t *testing.T) {
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { server.Run(ctx) })
-	g.Eventually(func() Counts { return server.hub.Now().Counts }, time.Minute).Should(Equal(Counts{Store: load.pods}))
+	g.Eventually(func() Counts { return server.hub.snapshot().Counts }, time.Minute).Should(Equal(Counts{Store: load.pods}))
 
 	pages := map[string]string{"fast": listen(t, server, 0), "slow": listen(t, server, 32<<10)}
 	fast := &reader{start: server.hub.start, began: map[string]int64{}}
-	begin := server.hub.Now().Seq
-	running.Go(func() { fast.follow(ctx, pages["fast"], server.hub.cursor(begin), nil) })
+	begin := server.hub.snapshot().Seq
+	running.Go(func() { fast.follow(ctx, pages["fast"], server.hub.formatCursor(begin), nil) })
 	slow := &reader{start: server.hub.start}
 	reads := make(chan struct{})
-	running.Go(func() { slow.follow(ctx, pages["slow"], server.hub.cursor(begin), reads) })
+	running.Go(func() { slow.follow(ctx, pages["slow"], server.hub.formatCursor(begin), reads) })
 	g.Eventually(func() int { return len(server.clients) }, soon).Should(Equal(2))
 
 	before := heapMB()
-	watched := func() uint64 { return server.hub.Now().Totals[handmade.StageWatch] }
+	watched := func() uint64 { return server.hub.snapshot().Totals[handmade.StageWatch] }
 	all := watched() + uint64(load.changes())
 	rate := changePods(t, client, ns, load)
 	// The queue is also empty while changes are on their way from the API server.
 	g.Eventually(watched, time.Minute).Should(Equal(all))
-	g.Eventually(func() Counts { return server.hub.Now().Counts }, time.Minute).Should(Equal(Counts{Store: load.pods}), "all keys are processed")
+	g.Eventually(func() Counts { return server.hub.snapshot().Counts }, time.Minute).Should(Equal(Counts{Store: load.pods}), "all keys are processed")
 	after := heapMB()
-	end := server.hub.Now().Seq
+	end := server.hub.snapshot().Seq
 	close(reads)
 	g.Eventually(func() uint64 { return fast.at.Load() }, time.Minute).Should(BeNumerically(">=", end))
 	g.Eventually(func() uint64 { return slow.at.Load() }, time.Minute).Should(BeNumerically(">=", end))
@@ -105,7 +105,7 @@ func TestItKeepsUp(t *testing.T) {
 		g.Expect(client.received.Load()+client.dropped.Load()).To(Equal(client.at.Load()-begin), "%s: every event was received or reported as dropped", name)
 	}
 	g.Expect(slow.dropped.Load()).To(BeNumerically(">", 0))
-	g.Expect(server.hub.Now().Dropped).To(BeNumerically(">=", fast.dropped.Load()+slow.dropped.Load()))
+	g.Expect(server.hub.snapshot().Dropped).To(BeNumerically(">=", fast.dropped.Load()+slow.dropped.Load()))
 	g.Expect(server.hub.state().Items).To(HaveLen(min(load.limits.Items, len(server.hub.items))))
 	if measures() {
 		g.Expect(rate).To(BeNumerically(">=", load.minRate))

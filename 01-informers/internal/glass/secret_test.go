@@ -73,7 +73,7 @@ func TestSecretDataIsNeverSent(t *testing.T) {
 		})
 	})
 	s := open(t, "secrets", Options{Config: config, Namespace: ns, FailEvery: 1}).synced(t)
-	messages := s.follow(t, s.glass.hub.cursor(0), "")
+	messages := s.follow(t, s.glass.hub.formatCursor(0), "")
 	patch := []byte(`{"stringData":{"password":"` + password + `-2"}}`)
 	for _, name := range []string{"plain", "applied"} {
 		_, err = secrets.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})

@@ -52,7 +52,7 @@ func (s *Server) Run(ctx context.Context) {
 	defer running.Wait()
 	running.Go(func() { s.informer.Run(ctx) })
 	if cache.WaitFor(ctx, "", s.informer.HasSyncedChecker()) {
-		s.hub.control("synced", "The first list is in the store, and the handler was called for it: the workers start")
+		s.hub.control(controlSynced, "The first list is in the store, and the handler was called for it: the workers start")
 		s.workers.Run(ctx)
 	}
 }
@@ -105,7 +105,7 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) pause(w http.ResponseWriter, _ *http.Request) {
 	s.close()
-	respond(w, Control{Now: s.hub.Now()})
+	respond(w, Control{Now: s.hub.snapshot()})
 }
 
 // close closes the gate, and publishes that if it was open.
@@ -121,7 +121,7 @@ func (s *Server) resume(w http.ResponseWriter, _ *http.Request) {
 		s.gate.Resume()
 		s.hub.control("resumed", "Resumed: all items move")
 	}
-	respond(w, Control{Now: s.hub.Now()})
+	respond(w, Control{Now: s.hub.snapshot()})
 }
 
 func (s *Server) step(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +135,7 @@ func (s *Server) step(w http.ResponseWriter, r *http.Request) {
 		text = fmt.Sprintf("A step: %s moved to %s", cmp.Or(stepped.Key, "the list"), stepped.To)
 	}
 	s.hub.control("stepped", text)
-	respond(w, Control{Now: s.hub.Now(), Stepped: stepped})
+	respond(w, Control{Now: s.hub.snapshot(), Stepped: stepped})
 }
 
 // respond writes JSON. An error is ignored: the client has disconnected.

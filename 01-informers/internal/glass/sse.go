@@ -51,12 +51,12 @@ func (s *stream) begin(r *http.Request) error {
 	if cursor == "" {
 		cursor = r.URL.Query().Get("after")
 	}
-	now := hub.Now()
-	s.at, s.held = now.Seq, now.Held
+	snapshot := hub.snapshot()
+	s.at, s.held = snapshot.Seq, snapshot.Held
 	if cursor == "" {
 		return s.send("", nil, ": events from now on\n\n")
 	}
-	seq, ok := hub.position(cursor)
+	seq, ok := hub.parseCursor(cursor)
 	if !ok {
 		return s.send("reset", struct{}{}, "")
 	}
@@ -106,7 +106,7 @@ func (s *stream) sendNew() error {
 		if err := s.send("dropped", lost, ""); err != nil {
 			return err
 		}
-		s.server.hub.drop(lost)
+		s.server.hub.countDropped(lost)
 		batch, lost = s.server.hub.read(s.at)
 	}
 	if len(batch.Events) == 0 && slices.Equal(s.held, batch.Now.Held) {
@@ -125,7 +125,7 @@ func (s *stream) send(event string, data any, comment string) error {
 		if err != nil {
 			return fmt.Errorf("encoding events: %w", err)
 		}
-		message = fmt.Appendf(nil, "event: %s\nid: %s\ndata: %s\n\n", event, s.server.hub.cursor(s.at), content)
+		message = fmt.Appendf(nil, "event: %s\nid: %s\ndata: %s\n\n", event, s.server.hub.formatCursor(s.at), content)
 	}
 	if err := s.rc.SetWriteDeadline(s.server.clock.Now().Add(writeTimeout)); err != nil {
 		return fmt.Errorf("setting a deadline: %w", err)

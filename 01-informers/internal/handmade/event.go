@@ -105,8 +105,8 @@ type Event struct {
 	Delay   time.Duration `json:"-"`
 	// Streamed: the list that starts is a streaming list.
 	Streamed bool `json:"-"`
-	// Whole: the event is for one object of a whole list that moves at once.
-	Whole bool `json:"-"`
+	// PartOfList: the event is for one object of a list that is queued or stored as one unit.
+	PartOfList bool `json:"-"`
 	// BackedOff: the key was queued after its backoff.
 	BackedOff bool `json:"-"`
 	// Err is an error of the API server or of the work. It never has content of an object.

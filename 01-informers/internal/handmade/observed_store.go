@@ -36,7 +36,7 @@ func (q *observedQueue) Replace(objects []any, resourceVersion string) error {
 	q.probe.Observe(event)
 	for _, object := range objects {
 		event := about(StageQueue, string(cache.ReplacedAll), object)
-		event.Initial, event.Whole = initial, true
+		event.Initial, event.PartOfList = initial, true
 		q.probe.Observe(event)
 	}
 	q.probe.populated.Store(true)
@@ -91,12 +91,12 @@ func (i *observedIndexer) Replace(objects []any, resourceVersion string) error {
 		if known.Has(key) {
 			change.Type = Update
 		}
-		change.Initial, change.Whole = initial, true
+		change.Initial, change.PartOfList = initial, true
 		i.probe.Observe(change)
 	}
 	for _, key := range sets.List(sets.KeySet(gone)) {
 		change := about(StageStore, Delete, cache.DeletedFinalStateUnknown{Key: key, Obj: gone[key]})
-		change.Whole = true
+		change.PartOfList = true
 		i.probe.Observe(change)
 	}
 	return nil

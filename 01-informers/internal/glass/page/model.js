@@ -105,7 +105,7 @@ export class Model {
     return true;
   }
 
-  /** Sets a Now, unless it is older than the current one. */
+  /** Sets a Snapshot, unless it is older than the current one. */
   stand(now) {
     if (now.seq >= this.now.seq) this.now = now;
   }
