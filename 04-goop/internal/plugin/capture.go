@@ -27,7 +27,7 @@ func (c *capture) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// settle adds the end of the output in the record, as far as it is missing.
+// settle adds the part of the record's output that is shown instead of what could not be read.
 func (c *capture) settle(r result) {
 	_, _ = c.Write(r.instead())
 }

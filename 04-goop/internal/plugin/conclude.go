@@ -83,7 +83,7 @@ func (s *session) leftOvers(over bool) error {
 
 // cutShort is the result of a worker that was not read to its end. The output of one that was followed while it ran on is
 // complete up to then.
-func (w *logReader) cutShort() result {
+func (w *workerState) cutShort() result {
 	lost := w.lost
 	if lost == "" && (w.ended || w.gone || !w.follow) {
 		lost = "its log was not read to the end"
@@ -94,7 +94,7 @@ func (w *logReader) cutShort() result {
 // conclude reports how the work ended, and returns its exit code. why is the reason for the end of the session, and did
 // what was done to the Goop then.
 func (a *app) conclude(s *session, why error, did string, timeout time.Duration) error {
-	of, message := s.ending(why, timeout)
+	outcome, message := s.ending(why, timeout)
 	if did != "" {
 		message += "; " + did
 	}
@@ -103,44 +103,44 @@ func (a *app) conclude(s *session, why error, did string, timeout time.Duration)
 	}
 	if s.sink != nil {
 		// If the output could not be written before, the error was reported already.
-		if err := s.sink.finish(of); err != nil && why == nil {
+		if err := s.sink.finish(outcome); err != nil && why == nil {
 			return err
 		}
 	}
-	if of.exitCode == 0 {
+	if outcome.exitCode == 0 {
 		return nil
 	}
-	return exitError(of.exitCode)
+	return exitError(outcome.exitCode)
 }
 
 // ending returns how the session's work ended, and a message about it if one is needed.
-func (s *session) ending(why error, timeout time.Duration) (of summary, message string) {
-	of = summary{goop: s.goop, unfinished: s.unfinished()}
+func (s *session) ending(why error, timeout time.Duration) (outcome summary, message string) {
+	outcome = summary{goop: s.goop, unfinished: s.unfinished()}
 	var signal signalError
 	switch {
 	case why == nil:
-		of.exitCode, of.reason, message = verdict(s.goop, s.names)
-		return of, message
+		outcome.exitCode, outcome.reason, message = verdict(s.goop, s.names)
+		return outcome, message
 	case errors.Is(why, errRejected):
-		of.exitCode, of.reason = exitFailed, v1alpha1.ReasonHostAccessNotAllowed
-		return of, "rejected: " + rejectionReason(s.goop)
+		outcome.exitCode, outcome.reason = exitFailed, v1alpha1.ReasonHostAccessNotAllowed
+		return outcome, "rejected: " + rejectionMessage(s.goop)
 	case errors.Is(why, errDeleted):
-		of.exitCode, of.reason = exitFailed, "Deleted"
-		return of, "the Goop " + s.goop.Name + " was deleted before it had ended"
+		outcome.exitCode, outcome.reason = exitFailed, "Deleted"
+		return outcome, "the Goop " + s.goop.Name + " was deleted before it had ended"
 	case errors.Is(why, errTimedOut):
-		of.exitCode, of.reason, message = exitTimedOut, "TimedOut", "timed out after "+timeout.String()
+		outcome.exitCode, outcome.reason, message = exitTimedOut, "TimedOut", "timed out after "+timeout.String()
 	case errors.As(why, &signal):
-		of.exitCode, of.reason, message = signal.code(), "Interrupted", "interrupted"
+		outcome.exitCode, outcome.reason, message = signal.code(), "Interrupted", "interrupted"
 	default:
-		of.exitCode, of.reason, message = exitFailed, "Error", why.Error()
+		outcome.exitCode, outcome.reason, message = exitFailed, "Error", why.Error()
 	}
 	if status := s.goop.Status; status.Desired > 0 {
 		message += fmt.Sprintf("; %d of %d workers are done", status.Succeeded+status.Failed, status.Desired)
 	}
-	if len(of.unfinished) > 0 {
-		message += fmt.Sprintf("; not finished: %s", s.names.some(of.unfinished))
+	if len(outcome.unfinished) > 0 {
+		message += fmt.Sprintf("; not finished: %s", s.names.some(outcome.unfinished))
 	}
-	return of, message
+	return outcome, message
 }
 
 // unfinished returns the workers whose pods exist and that have not ended.

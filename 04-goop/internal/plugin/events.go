@@ -28,9 +28,9 @@ func (s *session) onGoop(c change[*v1alpha1.Goop]) error {
 	}
 	s.goop = c.object
 	s.progress.status.Store(&c.object.Status)
-	if s.overAt.IsZero() && s.goop.Ended() {
-		s.overAt = s.clock.Now()
-		s.inTime()
+	if s.endedAt.IsZero() && s.goop.Ended() {
+		s.endedAt = s.clock.Now()
+		s.stopTimeout()
 	}
 	// A Goop that is being deleted produces no more output, but the existing output can be read.
 	s.deleted = s.deleted || c.deleted || (s.toTheEnd && s.goop.DeletionTimestamp != nil)
@@ -57,18 +57,18 @@ func (s *session) reportObstacle() {
 func (s *session) onPod(c change[*corev1.Pod]) {
 	if c.err != nil {
 		s.troubleAt = s.clock.Now()
-		s.noPods = s.noPods || apierrors.IsForbidden(c.err) && !s.podsSynced
+		s.podsForbidden = s.podsForbidden || apierrors.IsForbidden(c.err) && !s.podsSynced
 		s.notices.once(watchTrouble("the pods of the Goop", c.err))
 		return
 	}
 	if belongsTo(c.object, s.goop) {
 		s.lastPodAt = s.clock.Now()
 	}
-	s.learnFrom(c.object, c.deleted)
+	s.observePod(c.object, c.deleted)
 }
 
-// learnFrom updates a worker from the state of its pod.
-func (s *session) learnFrom(pod *corev1.Pod, deleted bool) {
+// observePod updates the state of a worker from its pod.
+func (s *session) observePod(pod *corev1.Pod, deleted bool) {
 	f, ok := factsOf(pod)
 	if !ok || !belongsTo(pod, s.goop) {
 		return
@@ -82,14 +82,14 @@ func (s *session) learnFrom(pod *corev1.Pod, deleted bool) {
 	}
 	w := s.workers[f.pod]
 	if w == nil {
-		w = &logReader{silence: silence{clock: s.clock}}
+		w = &workerState{silence: silence{clock: s.clock}}
 		s.workers[f.pod] = w
 	}
-	s.learn(w, f)
+	s.update(w, f)
 }
 
-// learn updates the facts about a worker.
-func (s *session) learn(w *logReader, f facts) {
+// update replaces the facts about a worker, and queues it if its log can be read now.
+func (s *session) update(w *workerState, f facts) {
 	before := w.facts
 	f.gone = f.gone || before.gone
 	if before.ended {
@@ -99,27 +99,27 @@ func (s *session) learn(w *logReader, f facts) {
 		}
 		f.begun, f.ended, f.record, f.instance, f.restarts = true, true, before.record, before.instance, before.restarts
 	}
-	ends, over := f.ended && !before.ended, f.ended || f.gone
-	if over && w.overAt.IsZero() {
-		w.overAt = s.clock.Now()
+	justEnded, done := f.ended && !before.ended, f.ended || f.gone
+	if done && w.doneAt.IsZero() {
+		w.doneAt = s.clock.Now()
 	}
-	if ends {
-		// Failures to read the log while the command ran do not count for the reading of the whole log.
+	if justEnded {
+		// The log is now read to its end, with a new number of tries.
 		w.tries, w.brokenAt, w.lost = 0, time.Time{}, ""
 	}
 	w.facts = f
 	switch {
-	case w.phase == queued && ends:
-		s.pool.hasten(w)
-	case w.phase == resting && over:
-		s.again(w)
+	case w.phase == queued && justEnded:
+		s.pool.prioritize(w)
+	case w.phase == resting && done:
+		s.requeue(w)
 	case w.phase == idle:
-		s.consider(w)
+		s.queueIfReadable(w)
 	}
 }
 
-// rejectionReason returns why the operator will never run this Goop, or an empty string.
-func rejectionReason(goop *v1alpha1.Goop) string {
+// rejectionMessage returns the message that says why the operator will never run this Goop, or an empty string.
+func rejectionMessage(goop *v1alpha1.Goop) string {
 	running := apimeta.FindStatusCondition(goop.Status.Conditions, v1alpha1.ConditionRunning)
 	if running != nil && running.Reason == v1alpha1.ReasonHostAccessNotAllowed {
 		return running.Message

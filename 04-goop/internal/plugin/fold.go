@@ -9,11 +9,11 @@ import (
 
 var number = regexp.MustCompile(`[0-9]+`)
 
-// fold shortens a list of names: names that differ only in one number become one, as in node[1-3,7].
-func fold(all []string) string { return strings.Join(folded(all), ",") }
+// joinFolded shortens a list of names: names that differ only in one number become one, as in node[1-3,7].
+func joinFolded(all []string) string { return strings.Join(foldNames(all), ",") }
 
-// folded returns the names that fold joins. It folds the last number of the names first, and then the numbers before it.
-func folded(all []string) []string {
+// foldNames returns the names that joinFolded joins. It folds the last number of the names first, and then the numbers before it.
+func foldNames(all []string) []string {
 	parts := map[string][][]string{} // the numbers of names, by what is around them
 	for _, name := range all {
 		around := number.ReplaceAllString(name, "\x00")
@@ -24,9 +24,9 @@ func folded(all []string) []string {
 		for at := strings.Count(around, "\x00") - 1; at >= 0; at-- {
 			numbers = foldOne(numbers, at)
 		}
-		for _, of := range numbers {
+		for _, values := range numbers {
 			name := around
-			for _, part := range of {
+			for _, part := range values {
 				name = strings.Replace(name, "\x00", part, 1)
 			}
 			names = append(names, name)

@@ -75,7 +75,7 @@ func (s *groupSink) add(from place, code int32, c *capture) error {
 	}
 	added := &group{start: s.end, length: int64(len(c.kept)), clipped: c.clipped(), from: []place{from}}
 	if err := s.keep(c.kept); err != nil {
-		return outputError{unkept(err)}
+		return outputError{spoolError(err)}
 	}
 	s.groups[key] = added
 	return nil
@@ -109,14 +109,14 @@ func newSpool() (*os.File, error) {
 func checkSpool() error {
 	file, err := newSpool()
 	if err != nil {
-		return unkept(err)
+		return spoolError(err)
 	}
 	file.Close()
 	_ = os.Remove(file.Name())
 	return nil
 }
 
-func unkept(err error) error { return fmt.Errorf("keeping outputs in a temporary file: %w", err) }
+func spoolError(err error) error { return fmt.Errorf("keeping outputs in a temporary file: %w", err) }
 
 // finish prints the groups: those with the most workers first, then by name.
 func (s *groupSink) finish(summary) error {
@@ -139,7 +139,7 @@ func (s *groupSink) finish(summary) error {
 		for i, at := range g.from {
 			workers[i] = s.names.of(at)
 		}
-		all = append(all, named{g, title(fold(workers), len(workers), key.code)})
+		all = append(all, named{g, title(joinFolded(workers), len(workers), key.code)})
 	}
 	slices.SortFunc(all, func(a, b named) int {
 		return cmp.Or(cmp.Compare(len(b.from), len(a.from)), cmp.Compare(a.name, b.name))

@@ -72,13 +72,13 @@ func (o *jsonOutput) end(r result) error {
 	return o.sink.print(object)
 }
 
-func (s *jsonSink) finish(of summary) error {
+func (s *jsonSink) finish(outcome summary) error {
 	object := summaryObject{
-		Type: "summary", Goop: of.goop.Name, Namespace: of.goop.Namespace,
-		Reason: of.reason, ExitCode: of.exitCode,
-		Desired: of.goop.Status.Desired, Succeeded: of.goop.Status.Succeeded, Failed: of.goop.Status.Failed,
+		Type: "summary", Goop: outcome.goop.Name, Namespace: outcome.goop.Namespace,
+		Reason: outcome.reason, ExitCode: outcome.exitCode,
+		Desired: outcome.goop.Status.Desired, Succeeded: outcome.goop.Status.Succeeded, Failed: outcome.goop.Status.Failed,
 	}
-	for _, at := range of.unfinished {
+	for _, at := range outcome.unfinished {
 		object.Unfinished = append(object.Unfinished, placeObject{Node: at.node, Round: at.round})
 	}
 	return s.print(object)

@@ -62,15 +62,15 @@ func (a *app) logs(ctx context.Context, format *outputFlags, name string, follow
 	if why != nil {
 		return a.conclude(s, why, s.goesOn(), 0)
 	}
-	of, _ := s.ending(nil, 0)
+	outcome, _ := s.ending(nil, 0)
 	switch {
 	case s.goop.Ended():
 	case s.goop.DeletionTimestamp != nil:
-		of.reason = "Deleted"
+		outcome.reason = "Deleted"
 	default:
-		of.reason = "Running"
+		outcome.reason = "Running"
 	}
-	return s.sink.finish(of)
+	return s.sink.finish(outcome)
 }
 
 // sessionOf creates a session for an existing Goop.

@@ -66,15 +66,15 @@ func factsOf(pod *corev1.Pod) (f facts, ok bool) {
 		if status.Name != v1alpha1.WorkContainer {
 			continue
 		}
-		f.learnFrom(&status)
+		f.readStatus(&status)
 	}
 	return f, true
 }
 
-// learnFrom reads the status of the worker's container. A worker that has left its record ends with 0. After any other
+// readStatus reads the status of the worker's container. A worker that has left its record ends with 0. After any other
 // exit code the kubelet restarts the container. After a restart of the node, the end with 0 is in the last termination
 // state.
-func (f *facts) learnFrom(status *corev1.ContainerStatus) {
+func (f *facts) readStatus(status *corev1.ContainerStatus) {
 	ended, id := status.State.Terminated, status.ContainerID
 	f.restarts = status.RestartCount
 	if last := status.LastTerminationState.Terminated; last != nil && last.ExitCode == 0 {

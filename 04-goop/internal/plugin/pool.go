@@ -22,12 +22,12 @@ const (
 	idle    phase = iota // the command has not begun, or the session waits only for its end
 	queued               // waits for its turn to be read
 	reading              // a goroutine reads it
-	resting              // waits for a time before it is considered again
+	resting              // waits for a time before it may be queued again
 	settled              // everything was read, or is given up
 )
 
-// logReader is the worker of one pod, and how far its output has been read.
-type logReader struct {
+// workerState is the worker of one pod, and how far its output has been read.
+type workerState struct {
 	facts
 	phase    phase
 	until    time.Time // of resting
@@ -35,7 +35,7 @@ type logReader struct {
 	brokenAt time.Time // since when its connections break off and bring nothing; zero: the last one succeeded, or brought more
 	lost     string    // why the log is given up
 	cut      bool      // the session does not wait for its end either
-	overAt   time.Time // when its end, or the deletion of its pod, was observed
+	doneAt   time.Time // when its end, or the deletion of its pod, was observed
 
 	// The current reading.
 	follow  bool
@@ -50,16 +50,16 @@ type logReader struct {
 
 // pool decides which worker is next. Each queue is first in, first out.
 type pool struct {
-	over, running []*logReader // workers whose command has ended, and workers whose command is running
-	rest          []*logReader
+	done, running []*workerState // workers that are done or not followed, and workers whose command is running
+	rest          []*workerState
 	open          int // how many are being read
 	followed      int // how many of these were running commands when the reading began
 	active        int // how many are queued, being read or resting
 }
 
 // enter moves a worker to a phase, and updates the counts.
-func (p *pool) enter(w *logReader, next phase) {
-	counts := func(of phase) bool { return of == queued || of == reading || of == resting }
+func (p *pool) enter(w *workerState, next phase) {
+	counts := func(one phase) bool { return one == queued || one == reading || one == resting }
 	if counts(w.phase) {
 		p.active--
 	}
@@ -70,24 +70,24 @@ func (p *pool) enter(w *logReader, next phase) {
 }
 
 // queue adds a worker to the end of a queue.
-func (p *pool) queue(w *logReader, over bool) {
+func (p *pool) queue(w *workerState, done bool) {
 	p.enter(w, queued)
-	if over {
-		p.over = append(p.over, w)
+	if done {
+		p.done = append(p.done, w)
 	} else {
 		p.running = append(p.running, w)
 	}
 }
 
-// hasten moves a worker whose command has just ended to the other queue. Its old entry is skipped later.
-func (p *pool) hasten(w *logReader) { p.over = append(p.over, w) }
+// prioritize moves a worker whose command has just ended to the other queue. Its old entry is skipped later.
+func (p *pool) prioritize(w *workerState) { p.done = append(p.done, w) }
 
 // next returns the next worker, or nil.
-func (p *pool) next() *logReader {
+func (p *pool) next() *workerState {
 	if p.open >= maxStreams {
 		return nil
 	}
-	if w := first(&p.over); w != nil {
+	if w := first(&p.done); w != nil {
 		return w
 	}
 	if p.followed >= maxFollowed {
@@ -97,7 +97,7 @@ func (p *pool) next() *logReader {
 }
 
 // first returns the first worker that is still queued.
-func first(queue *[]*logReader) *logReader {
+func first(queue *[]*workerState) *workerState {
 	for len(*queue) > 0 {
 		w := (*queue)[0]
 		(*queue)[0] = nil
@@ -110,16 +110,16 @@ func first(queue *[]*logReader) *logReader {
 }
 
 // restUntil lets a worker wait until a time.
-func (p *pool) restUntil(w *logReader, until time.Time) {
+func (p *pool) restUntil(w *workerState, until time.Time) {
 	p.enter(w, resting)
 	w.until = until
 	p.rest = append(p.rest, w)
 }
 
 // due returns the workers whose waiting time has expired.
-func (p *pool) due(now time.Time) []*logReader {
-	var due []*logReader
-	p.rest = slices.DeleteFunc(p.rest, func(w *logReader) bool {
+func (p *pool) due(now time.Time) []*workerState {
+	var due []*workerState
+	p.rest = slices.DeleteFunc(p.rest, func(w *workerState) bool {
 		if w.phase == resting && now.Before(w.until) {
 			return false
 		}

@@ -31,7 +31,7 @@ type job struct {
 
 // delivery is the result of a job.
 type delivery struct {
-	worker  *logReader
+	worker  *workerState
 	job     job
 	settled bool
 	rotated bool // the kubelet has rotated a part of the log away
@@ -62,7 +62,7 @@ func (s *session) dispatch(ctx context.Context) {
 }
 
 // deliver writes the log, or its replacement, to the sink.
-func (s *session) deliver(ctx context.Context, w *logReader, j job) delivery {
+func (s *session) deliver(ctx context.Context, w *workerState, j job) delivery {
 	d := delivery{worker: w, job: j}
 	if w.out == nil {
 		w.out = s.sink.open(j.place)
@@ -90,7 +90,7 @@ func (s *session) deliver(ctx context.Context, w *logReader, j job) delivery {
 }
 
 // changeInstance starts to read the log of another container. Its output is separated from that of an earlier container.
-func (s *session) changeInstance(w *logReader, j job) error {
+func (s *session) changeInstance(w *workerState, j job) error {
 	if w.cursor.any() || j.restarts > 0 {
 		s.notices.once(s.names.of(j.place) + ": its container was restarted; what it wrote before that may be missing")
 	}
@@ -131,7 +131,7 @@ func (s *session) onDelivery(d delivery) error {
 		s.onTrouble(w, d.err)
 	case w.ended, w.gone, w.lost != "":
 		// The rest is read without following the log. If the stream was not cut, there is no rest.
-		s.again(w)
+		s.requeue(w)
 	default:
 		w.tries, w.brokenAt = 0, time.Time{}
 		s.pool.restUntil(w, s.clock.Now().Add(endWithin))
@@ -140,7 +140,7 @@ func (s *session) onDelivery(d delivery) error {
 }
 
 // onTrouble handles an error while a log is read.
-func (s *session) onTrouble(w *logReader, err error) {
+func (s *session) onTrouble(w *workerState, err error) {
 	now := s.clock.Now()
 	var broken connectionError
 	outage := errors.As(err, &broken)
@@ -149,7 +149,7 @@ func (s *session) onTrouble(w *logReader, err error) {
 	w.count(err, now, outage, lasts)
 	switch {
 	case w.gone || w.lost != "":
-		s.again(w)
+		s.requeue(w)
 	case outage && !lasts && now.Sub(w.brokenAt) < maxOutage:
 		s.pool.restUntil(w, now.Add(min(max(now.Sub(w.brokenAt), time.Second), maxTries*time.Second)))
 	case lasts || !outage && w.tries < maxTries:
@@ -159,13 +159,13 @@ func (s *session) onTrouble(w *logReader, err error) {
 		s.pool.restUntil(w, now.Add(time.Duration(min(w.tries, maxTries))*time.Second))
 	default:
 		w.lost = err.Error()
-		s.again(w)
+		s.requeue(w)
 	}
 }
 
 // count counts a failed try. During an outage tries do not count, unless the worker is still running: then only the time
 // is limited.
-func (w *logReader) count(err error, now time.Time, outage, lasts bool) {
+func (w *workerState) count(err error, now time.Time, outage, lasts bool) {
 	switch {
 	case !outage:
 		w.brokenAt = time.Time{}
@@ -181,15 +181,15 @@ func (w *logReader) count(err error, now time.Time, outage, lasts bool) {
 	}
 }
 
-// again makes a worker idle and considers it again.
-func (s *session) again(w *logReader) {
+// requeue makes a worker idle, and queues it again if there is anything to read.
+func (s *session) requeue(w *workerState) {
 	s.pool.enter(w, idle)
-	s.consider(w)
+	s.queueIfReadable(w)
 }
 
-// consider queues a worker if there is anything to read. If its log was given up while it was running, that is the
-// record, after its end.
-func (s *session) consider(w *logReader) {
+// queueIfReadable queues a worker if there is anything to read. If its log was given up while it was running, only the record
+// can be read, after its end.
+func (s *session) queueIfReadable(w *workerState) {
 	given := w.gone || w.cut
 	switch {
 	case given && !w.ended && w.out == nil:
@@ -213,7 +213,7 @@ func (s *session) cutOff() {
 		case reading:
 			w.cancel(nil)
 		case resting:
-			s.again(w)
+			s.requeue(w)
 		}
 	}
 }

@@ -200,11 +200,11 @@ func TestTriesAreCountedAgainWhenTheCommandHasEnded(t *testing.T) {
 	var screen buffer
 	s := newSession(&app{console: newConsole(streamsTo(&screen)), clock: clock.RealClock{}}, nil, &v1alpha1.Goop{})
 	s.toTheEnd, s.live = true, true
-	w := &logReader{facts: facts{begun: true}, phase: reading}
+	w := &workerState{facts: facts{begun: true}, phase: reading}
 	for range maxTries {
 		s.onTrouble(w, io.ErrUnexpectedEOF)
 	}
-	s.learn(w, facts{begun: true, ended: true})
+	s.update(w, facts{begun: true, ended: true})
 	s.onTrouble(w, io.ErrUnexpectedEOF)
 	g.Expect(w.lost).To(BeEmpty())
 	g.Expect(w.phase).To(Equal(resting), "it is read again")

@@ -38,11 +38,11 @@ func (s *session) needsRelist() bool {
 	case s.sink == nil || s.clock.Since(s.relistedAt) <= stragglers/3:
 		return false
 	case !s.toTheEnd:
-		return s.noPods
-	case s.overAt.IsZero() || s.finishedAll():
+		return s.podsForbidden
+	case s.endedAt.IsZero() || s.finishedAll():
 		return false
 	}
-	return s.noPods || (s.pool.active == 0 || s.podTrouble()) && s.waited() > stragglers/3
+	return s.podsForbidden || (s.pool.active == 0 || s.podTrouble()) && s.waited() > stragglers/3
 }
 
 // podTrouble reports whether the informer of the pods may be pausing after an error. A pod event does not show the opposite:
@@ -56,9 +56,9 @@ func (s *session) onRelist(l relistResult) {
 	s.relisting, s.relistedAt = false, s.clock.Now()
 	before := len(s.finished)
 	if l.err == nil {
-		s.podsSynced, s.noPods = true, false
+		s.podsSynced, s.podsForbidden = true, false
 		for i := range l.pods.Items {
-			s.learnFrom(&l.pods.Items[i], false)
+			s.observePod(&l.pods.Items[i], false)
 		}
 	}
 	// The exit code does not depend on pods, so it is not delayed for ever if they cannot be listed.
@@ -71,4 +71,4 @@ func (s *session) finishedAll() bool {
 }
 
 // waited is the time since the work has ended and the last pod event has arrived.
-func (s *session) waited() time.Duration { return s.clock.Since(latest(s.overAt, s.lastPodAt)) }
+func (s *session) waited() time.Duration { return s.clock.Since(latest(s.endedAt, s.lastPodAt)) }

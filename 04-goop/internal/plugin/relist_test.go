@@ -95,7 +95,7 @@ func TestEventsOfAListAfterTheErrorOfItsWatch(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1000, 0))
 	a := &app{console: newConsole(genericiooptions.NewTestIOStreamsDiscard()), clock: clock}
 	s := newSession(a, nil, &v1alpha1.Goop{Status: v1alpha1.GoopStatus{Succeeded: 1}})
-	s.sink, s.toTheEnd, s.overAt, s.pool.active = &lineSink{}, true, clock.Now(), 1
+	s.sink, s.toTheEnd, s.endedAt, s.pool.active = &lineSink{}, true, clock.Now(), 1
 	clock.Step(stragglers)
 	g.Expect(s.needsRelist()).To(BeFalse(), "the watch works, and an output is being read")
 	s.onPod(change[*corev1.Pod]{err: errors.New("etcd does not respond")})

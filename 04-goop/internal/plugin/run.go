@@ -21,26 +21,26 @@ import (
 const runHelp = `Run a command on nodes, show what it writes, and exit as it did.
 
 Each worker is a container on its node. Lines of output begin with the node's
-name, or with NODE/ROUND where nodes have several workers. No shell sees the
-command: for one, run sh -c.
+name, or with NODE/ROUND where nodes have several workers. The command is not
+run in a shell. To use one, run sh -c.
 
 The Goop, and with it all that was made for it, is removed at the end. Ctrl-C
 and --timeout cancel the work: they remove the Goop as well, which ends the
 workers; with --keep they suspend it. A second Ctrl-C leaves at once.
 
 If this program is killed, by SIGKILL say, it removes nothing: the work continues
-to its end, or until --timeout is over, and the workers go --ttl after that. The
-Goop stays: kubectl goop ls shows it, kubectl goop cancel removes it.
+to its end, or until --timeout has expired, and the workers are deleted --ttl
+later. The Goop stays: kubectl goop ls shows it, kubectl goop cancel removes it.
 
 `
 
 const runExamples = `  # The kernel of every node
   kubectl goop run -- uname -r
 
-  # The same, with nodes that gave the same answer together
+  # The same, with nodes that gave the same output grouped
   kubectl goop run --group -- uname -r
 
-  # A file of the nodes of one kind, the control plane's among them, within a minute
+  # A file of every amd64 node, including control-plane nodes, with a timeout of one minute
   kubectl goop run --nodes kubernetes.io/arch=amd64 --tolerate-all --host-root ro --timeout 1m -- cat /host/etc/os-release
 
   # Ten workers, spread over the nodes
@@ -100,11 +100,11 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&r.image, "image", "", "container image to run in; busybox, if unset")
 	flags.DurationVar(&r.timeout, "timeout", 0, "cancel the work after this time, as 90s or 1h30m; never, if unset")
 	flags.DurationVar(&r.ttl, "ttl", defaultTTL,
-		"how long workers and their logs stay after the end if this program was killed; 0, or --keep without it: until the Goop is deleted")
+		"how long the workers and their logs are kept if this program was killed; 0 keeps them until the Goop is deleted, which is the default with --keep")
 	flags.StringVar(&r.hostRoot, "host-root", "", "the node's files at /host: ro or rw; the operator must allow it")
 	flags.Int32Var(&r.retries, "retries", 0, "how often a worker is retried that does not exit with 0")
 	flags.BoolVar(&r.tolerateAll, "tolerate-all", false,
-		"run also on nodes with taints that keep others away, as the control plane's")
+		"run also on tainted nodes, such as those of the control plane")
 	flags.BoolVar(&r.keep, "keep", false, "do not remove the Goop at the end: its logs stay to be read")
 	r.add(command)
 	fixed(command, "host-root", "ro", "rw")
@@ -124,13 +124,13 @@ func (r *runFlags) checkGiven(flags *pflag.FlagSet) error {
 }
 
 // nodeSelector returns the node selector of --nodes.
-func nodeSelector(of string) (map[string]string, error) {
-	selector, err := labels.ConvertSelectorToLabelsMap(of)
+func nodeSelector(text string) (map[string]string, error) {
+	selector, err := labels.ConvertSelectorToLabelsMap(text)
 	if err != nil {
 		return nil, fmt.Errorf("--nodes: must be KEY=VALUE, or several with commas between: %w", err)
 	}
 	given := map[string]bool{}
-	for pair := range strings.SplitSeq(of, ",") {
+	for pair := range strings.SplitSeq(text, ",") {
 		key, _, _ := strings.Cut(pair, "=")
 		if key = strings.TrimSpace(key); given[key] {
 			return nil, fmt.Errorf("--nodes: %s is given twice; a node has one value of each label", key)
@@ -220,10 +220,10 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 	if err != nil {
 		return err
 	}
-	ctx, inTime := limited(ctx, r.timeout)
-	defer inTime()
-	cancelIt := a.hint(api, "cancel", goop.Name)
-	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: %s", goop.Name, cancelIt)))
+	ctx, stopTimeout := withTimeout(ctx, r.timeout)
+	defer stopTimeout()
+	cancelHint := a.hint(api, "cancel", goop.Name)
+	a.left.Store(new(fmt.Sprintf("the Goop %s may still be there: %s", goop.Name, cancelHint)))
 	created, err := a.create(ctx, api, goop)
 	if err != nil {
 		a.left.Store(nil)
@@ -240,7 +240,7 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 		a.console.say("the Goop %s is created and will be kept: %s", created.Name, a.hint(api, "logs", created.Name))
 	}
 	s := newSession(a, api, created)
-	s.toTheEnd, s.inTime = true, inTime
+	s.toTheEnd, s.stopTimeout = true, stopTimeout
 	r.use(s, a.console)
 	var did string
 	why := a.follow(ctx, s, func(why error) {
@@ -250,7 +250,7 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 	})
 	code := a.conclude(s, why, did, r.timeout)
 	if err != nil {
-		a.console.fail("%v; it may still be there: %s", err, cancelIt)
+		a.console.fail("%v; it may still be there: %s", err, cancelHint)
 		if code == nil {
 			return exitError(exitFailed)
 		}
@@ -258,18 +258,18 @@ func (a *app) run(ctx context.Context, r *runFlags, goop *v1alpha1.Goop) error {
 	return code
 }
 
-// limited is a context that ends after a time, if there is one, unless the function is called before.
-func limited(ctx context.Context, after time.Duration) (until context.Context, inTime func()) {
+// withTimeout returns a context that is cancelled after a time; 0: never. stopTimeout prevents that if it is called earlier.
+func withTimeout(ctx context.Context, after time.Duration) (limited context.Context, stopTimeout func()) {
 	if after == 0 {
 		return ctx, func() {}
 	}
 	timed, stop := context.WithTimeoutCause(ctx, after, errTimedOut)
-	until, end := context.WithCancelCause(ctx)
+	limited, end := context.WithCancelCause(ctx)
 	expire := func() { end(context.Cause(timed)) }
 	disarm := context.AfterFunc(timed, expire)
-	// AfterFunc calls in a goroutine: a time that has expired already must not let a request through.
+	// AfterFunc runs expire in a goroutine. If the timeout has expired already, cancel here, so that no request is sent.
 	if timed.Err() != nil {
 		expire()
 	}
-	return until, func() { disarm(); stop() }
+	return limited, func() { disarm(); stop() }
 }

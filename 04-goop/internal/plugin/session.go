@@ -40,24 +40,24 @@ type session struct {
 	// it ends when all existing output has been read.
 	toTheEnd, live bool
 
-	// inTime is called when the Goop is over: the time that the work may take does not end the reading of its output.
-	inTime func()
+	// stopTimeout is called when the Goop has ended: --timeout limits the work, and not the reading of its output.
+	stopTimeout func()
 
-	workers    map[string]*logReader // by pod
+	workers    map[string]*workerState // by pod
 	finished   map[place]bool
 	delivered  map[place]bool
 	pool       pool
 	deliveries chan delivery
 	readers    sync.WaitGroup
 
-	observed   bool // the Goop was observed
-	deleted    bool
-	noPods     bool // the user may not watch pods
-	podsSynced bool
-	begunAt    time.Time
-	overAt     time.Time // zero: the Goop has not ended
-	lastPodAt  time.Time
-	troubleAt  time.Time // when the pods' watch last failed
+	observed      bool // the Goop was observed
+	deleted       bool
+	podsForbidden bool // the user may not watch pods
+	podsSynced    bool
+	begunAt       time.Time
+	endedAt       time.Time // zero: the Goop has not ended
+	lastPodAt     time.Time
+	troubleAt     time.Time // when the pods' watch last failed
 
 	relists            chan relistResult
 	relisting          bool
@@ -67,10 +67,10 @@ type session struct {
 
 func newSession(a *app, api *api, goop *v1alpha1.Goop) *session {
 	s := &session{
-		api: api, goop: goop, clock: a.clock, inTime: func() {},
+		api: api, goop: goop, clock: a.clock, stopTimeout: func() {},
 		names:    &names{},
 		progress: &progress{clock: a.clock, since: a.clock.Now()},
-		workers:  map[string]*logReader{}, finished: map[place]bool{}, delivered: map[place]bool{},
+		workers:  map[string]*workerState{}, finished: map[place]bool{}, delivered: map[place]bool{},
 		deliveries: make(chan delivery), relists: make(chan relistResult),
 		begunAt: a.clock.Now(), lastPodAt: a.clock.Now(),
 	}
@@ -91,7 +91,7 @@ func (s *session) run(ctx context.Context) error {
 	ticker := s.clock.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		if over, err := s.over(); over {
+		if done, err := s.done(); done {
 			return err
 		}
 		s.dispatch(ctx)
@@ -108,7 +108,7 @@ func (s *session) run(ctx context.Context) error {
 		case c := <-pods.changes:
 			s.onPod(c)
 		case <-pods.synced:
-			pods.synced, s.podsSynced, s.noPods, s.lastPodAt = nil, true, false, s.clock.Now()
+			pods.synced, s.podsSynced, s.podsForbidden, s.lastPodAt = nil, true, false, s.clock.Now()
 		case l := <-s.relists:
 			s.onRelist(l)
 		case d := <-s.deliveries:
@@ -123,20 +123,20 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// over reports whether there is nothing left to wait for.
-func (s *session) over() (bool, error) {
+// done reports whether there is nothing left to wait for.
+func (s *session) done() (bool, error) {
 	switch {
-	case s.overAt.IsZero() && s.deleted:
+	case s.endedAt.IsZero() && s.deleted:
 		return true, errDeleted
-	case s.overAt.IsZero() && s.toTheEnd && rejectionReason(s.goop) != "":
+	case s.endedAt.IsZero() && s.toTheEnd && rejectionMessage(s.goop) != "":
 		return true, errRejected
 	case s.sink == nil:
-		return !s.overAt.IsZero(), nil
+		return !s.endedAt.IsZero(), nil
 	case s.pool.active > 0:
 		return false, nil
 	case !s.toTheEnd:
 		return s.podsSynced || s.relistFoundNothing, nil
-	case s.overAt.IsZero():
+	case s.endedAt.IsZero():
 		return false, nil
 	}
 	return s.finishedAll() || s.relistFoundNothing, nil
@@ -148,14 +148,14 @@ func (s *session) onTick() {
 		s.notices.once("no operator has observed the Goop " + s.goop.Name + " yet: is the operator running?")
 	}
 	for _, w := range s.pool.due(now) {
-		s.consider(w)
+		s.queueIfReadable(w)
 	}
 	s.breakOffSilent()
 	limit := stragglers
 	if s.podTrouble() {
 		limit = 3 * stragglers // then ends of workers come from lists, which may fail for a while too
 	}
-	if !s.overAt.IsZero() && s.waited() > limit {
+	if !s.endedAt.IsZero() && s.waited() > limit {
 		s.cutOff()
 	}
 }

@@ -51,7 +51,7 @@ func (a *awaited) Read(piece []byte) (int, error) {
 func (s *session) breakOffSilent() {
 	for _, w := range s.workers {
 		endless := w.follow && !w.ended && !w.gone
-		if w.phase == reading && !endless && min(w.silence.lasts(), s.clock.Since(w.overAt)) > maxSilence {
+		if w.phase == reading && !endless && min(w.silence.lasts(), s.clock.Since(w.doneAt)) > maxSilence {
 			w.cancel(errSilent)
 		}
 	}

@@ -16,7 +16,7 @@ type sink interface {
 	// open returns the destination of one worker's output. It is called once for each worker.
 	open(at place) output
 	// finish is called once, after all output.
-	finish(of summary) error
+	finish(summary) error
 }
 
 // output is the destination of one worker's output. One goroutine uses it at a time.
@@ -26,7 +26,7 @@ type output interface {
 	end(result) error
 }
 
-// place identifies a worker: the round-th, from 0, on its node.
+// place identifies a worker by its node and its round: its number, from 0, among the workers on that node.
 type place struct {
 	node  string
 	round int32
@@ -36,8 +36,8 @@ type place struct {
 type result struct {
 	place
 	record *worker.Record // nil: its end is not known
-	// lost is the reason why the log could not be read, or not completely. Then the output shows the end of the output in
-	// the record, as far as it is missing.
+	// lost is the reason why the log could not be read, or not completely. The last part of the output, which the
+	// record contains, is then shown instead of what could not be read.
 	lost    string
 	partial bool   // a part of the log was read
 	rest    string // the part of the record's output after what was read of the log
@@ -72,7 +72,7 @@ func (n *names) of(at place) string {
 	return at.node
 }
 
-// maxNamed is how many workers are listed in a sentence. Names that are folded into one count once.
+// maxNamed is how many workers are listed in a sentence. A range such as node[1-3] counts as one.
 const maxNamed = 20
 
 // some lists workers, up to maxNamed, and how many more there are.
@@ -81,9 +81,9 @@ func (n *names) some(all []place) string {
 	for i, at := range all {
 		workers[i] = n.of(at)
 	}
-	folded := folded(workers)
-	if more := len(folded) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(folded[:maxNamed], ", "), more)
+	shortened := foldNames(workers)
+	if more := len(shortened) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(shortened[:maxNamed], ", "), more)
 	}
-	return strings.Join(folded, ", ")
+	return strings.Join(shortened, ", ")
 }

@@ -96,7 +96,7 @@ func TestNamesAreFolded(t *testing.T) {
 		"n1,x99999999999999999998,x99999999999999999999": {"n1", "x99999999999999999998", "x99999999999999999999"},
 		"n1/[0-1],n2/0": {"n1/0", "n1/1", "n2/0"},
 	} {
-		if got := fold(all); got != want {
+		if got := joinFolded(all); got != want {
 			t.Errorf("%v folds to %s, not to %s", all, got, want)
 		}
 	}

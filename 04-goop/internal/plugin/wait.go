@@ -68,7 +68,7 @@ func (a *app) wait(ctx context.Context, format *outputFlags, name string, timeou
 
 // goesOn returns a message if a Goop that is no longer followed still exists and has not ended.
 func (s *session) goesOn() string {
-	if s.deleted || s.goop.Ended() || rejectionReason(s.goop) != "" {
+	if s.deleted || s.goop.Ended() || rejectionMessage(s.goop) != "" {
 		return ""
 	}
 	return "the Goop " + s.goop.Name + " continues"
