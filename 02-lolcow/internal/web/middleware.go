@@ -56,8 +56,8 @@ func (r *statusRecorder) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// wantsText reports whether the client prefers plain text: by its Accept header
-// or, where that likes both as well, by being curl.
+// wantsText reports whether the client prefers plain text: by its Accept header,
+// or, if that gives both the same quality, by being curl.
 func wantsText(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	text, html := quality(accept, "text/plain"), quality(accept, "text/html")
@@ -67,9 +67,10 @@ func wantsText(r *http.Request) bool {
 	return strings.HasPrefix(r.UserAgent(), "curl/")
 }
 
-// quality returns how much an Accept header likes the media type want, from 0
-// to 1. The most specific range that matches decides (RFC 9110, 12.5.1). An
-// empty header likes everything; a range that cannot be read is passed over.
+// quality returns the quality value, from 0 to 1, that an Accept header gives to
+// the media type want. The most specific range that matches decides (RFC 9110,
+// 12.5.1). Without the header every type has 1; a range that cannot be parsed is
+// ignored.
 func quality(accept, want string) float64 {
 	if accept == "" {
 		return 1

@@ -1,5 +1,5 @@
 // Package web serves what the cow says: a page for browsers, a drawing in plain
-// text for terminals, and the two probes that Kubernetes asks.
+// text for terminals, and the two endpoints for the kubelet's probes.
 package web
 
 import (
@@ -21,7 +21,7 @@ import (
 var files embed.FS
 
 // The templates are parsed when the program starts: they are part of it, and a
-// broken one should never reach a reader.
+// broken one should never reach a user.
 var page = template.Must(template.ParseFS(files, "page/*"))
 
 // Site serves one greeting. It is safe for concurrent use.
@@ -59,13 +59,13 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// Drain makes /readyz say 503 from now on, so that no new reader is sent here.
-// All other paths go on as before.
+// Drain makes /readyz say 503 from now on, so that no new requests are sent
+// here. All other paths respond as before.
 func (s *Site) Drain() {
 	s.draining.Store(true)
 }
 
-// index serves the greeting in the form that the client likes best.
+// index serves the greeting in the form that the client prefers.
 func (s *Site) index(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Vary", "Accept, User-Agent")
@@ -84,7 +84,7 @@ func (s *Site) healthz(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// readyz says whether new readers may be sent here.
+// readyz says whether new requests may be sent here.
 func (s *Site) readyz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if s.draining.Load() {
@@ -107,7 +107,8 @@ func serveAssets(mux *http.ServeMux) error {
 		}
 		tag := entityTag(content)
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
-			// A new version of the server must not meet the old version's style.
+			// Browsers revalidate, so that the page of a new version is not shown with
+			// the cached stylesheet of the old one.
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("ETag", tag)
 			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
@@ -116,7 +117,8 @@ func serveAssets(mux *http.ServeMux) error {
 	})
 }
 
-// size names the style class for a greeting: a short one is shouted.
+// size returns the CSS class for a greeting: the shorter the greeting, the
+// larger the type.
 func size(greeting string) string {
 	switch n := utf8.RuneCountInString(greeting); {
 	case n <= 40:
