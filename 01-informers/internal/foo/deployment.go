@@ -30,12 +30,13 @@ const (
 	containerName = "foo"
 )
 
-// NoResourceVersion is a resourceVersion that no object has: etcd counts from 1, and the first write makes it 2. An apply
-// that has it creates, and changes nothing that exists, because the API server compares it with that of what exists only.
-const NoResourceVersion = "1"
+// CreateOnlyResourceVersion is a resourceVersion that no object ever has: etcd counts from 1, and the first write makes it 2.
+// An apply with it can only create. If the object exists, the API server rejects the apply, because the resourceVersions
+// differ; if it does not exist, the API server ignores the resourceVersion.
+const CreateOnlyResourceVersion = "1"
 
-// selectorLabels are what a Deployment finds the pods of one Foo by. A Deployment's selector is immutable, so nothing that
-// may change belongs here.
+// selectorLabels are the labels by which the Deployment selects the pods of one Foo. A Deployment's selector is immutable, so
+// these labels must not change.
 func selectorLabels(f *v1alpha1.Foo) map[string]string {
 	return map[string]string{labelName: "foo", labelInstance: f.Name}
 }
@@ -59,7 +60,8 @@ func ownerReference(f *v1alpha1.Foo) *metav1ac.OwnerReferenceApplyConfiguration 
 }
 
 // Deployment is the Deployment that the spec asks for. It names only the fields that the controller means
-// to own: all others are left to defaults and to other writers. Build a new one for each apply.
+// to own: all others are left to defaults and to other writers. Build a new one for each apply: the With methods, such
+// as WithResourceVersion, change it in place.
 func Deployment(f *v1alpha1.Foo, image string) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(f.Spec.DeploymentName, f.Namespace).
 		WithLabels(dependentLabels(f)).
@@ -84,7 +86,7 @@ func desiredPod(image string) *corev1ac.PodSpecApplyConfiguration {
 		WithContainers(corev1ac.Container().
 			WithName(containerName).
 			WithImage(image).
-			// Left out, the API server would choose by the tag of the first image, and keep that when the image changes.
+			// If it were unset, the API server would choose it by the tag of the first image, and keep it when the image changes.
 			WithImagePullPolicy(corev1.PullIfNotPresent).
 			WithSecurityContext(corev1ac.SecurityContext().
 				WithAllowPrivilegeEscalation(false).
@@ -93,18 +95,18 @@ func desiredPod(image string) *corev1ac.PodSpecApplyConfiguration {
 }
 
 // InSync reports whether every field that this controller owns of the live Deployment is as desired, so that an apply would
-// change nothing. What other writers own does not count. The live object needs its managedFields. One that cannot be
-// extracted is not in sync: another writer may have put an entry twice into a list with keys, which the API server accepts
-// with a warning.
+// change nothing. What other writers own does not count. The live object needs its managedFields. If ExtractDeployment fails,
+// the Deployment is not in sync: for example, another writer may have added two entries with the same key to a list of type
+// map, which the API server accepts with a warning.
 func InSync(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) bool {
 	owned, err := appsv1ac.ExtractDeployment(live, FieldOwner)
 	return err == nil && apiequality.Semantic.DeepEqual(owned, desired)
 }
 
-// IsAsDesired reports whether every field of the desired Deployment has its value in the live one, also if another writer owns it. After
-// another writer has changed a field and changed it back, the Deployment is as desired and not in sync: that writer owns
-// the field.
-func IsAsDesired(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) bool {
+// HasDesiredValues reports whether every field of the desired Deployment has its value in the live one, even if another writer
+// owns the field. After another writer has changed a field and changed it back, the Deployment has the desired values but is
+// not in sync: that writer owns the field.
+func HasDesiredValues(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) bool {
 	if live == nil {
 		return false
 	}
@@ -116,8 +118,8 @@ func IsAsDesired(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfi
 	return liveErr == nil && desiredErr == nil && covers(actual, fields)
 }
 
-// covers reports whether an actual value contains the desired one. A list of objects contains an object if one of its own
-// covers it: such lists have keys, and others may have added to them.
+// covers reports whether an actual value contains the desired one. A list of objects contains a desired one if each
+// desired object is covered by some object in it, in any order: other writers may have added objects.
 func covers(actual, desired any) bool {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -149,10 +151,10 @@ func OwnerOf(object metav1.Object) *metav1.OwnerReference {
 	return owner
 }
 
-// Reduce is a cache transform for Deployments. One that a Foo owns stays whole: its managedFields say what this controller
-// owns of it, and its status how many replicas are available. Any other one keeps only what a name conflict depends on.
-// Other objects are not changed.
-func Reduce(in any) (any, error) {
+// Transform is a cache transform for Deployments. One that a Foo owns stays whole: its managedFields say what this controller
+// owns of it, and its status how many replicas are available. Any other Deployment is reduced to the metadata that is needed
+// to recognize a name conflict, and to see when it is resolved. Other objects are not changed.
+func Transform(in any) (any, error) {
 	deployment, ok := in.(*appsv1.Deployment)
 	if !ok || OwnerOf(deployment) != nil {
 		return in, nil

@@ -47,22 +47,22 @@ func TestReduce(t *testing.T) {
 	other := &appsv1.Deployment{ObjectMeta: identity, Spec: appsv1.DeploymentSpec{Replicas: new(int32(3))}}
 	other.Annotations = map[string]string{"large": "text"}
 	other.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "someone"}}
-	reduced, err := Reduce(other)
+	reduced, err := Transform(other)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(reduced).To(Equal(&appsv1.Deployment{ObjectMeta: identity}))
-	again, err := Reduce(reduced)
+	again, err := Transform(reduced)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(reduced), "a transform may be called with its own result")
 
 	// Not by a label: another writer may change it, and until it is corrected the status would report no replica.
 	ours := other.DeepCopy()
 	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Foo", Controller: new(true)}}
-	kept, err := Reduce(ours)
+	kept, err := Transform(ours)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(kept).To(BeIdenticalTo(ours), "managedFields say what we own")
 
 	configMap := &corev1.ConfigMap{}
-	kept, err = Reduce(configMap)
+	kept, err = Transform(configMap)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(kept).To(BeIdenticalTo(configMap))
 }
@@ -79,7 +79,7 @@ func TestWhatCannotBeExtractedIsNotInSync(t *testing.T) {
 }
 
 // What other writers add does not count, nor which writer owns a field, nor the order of a list.
-func TestIsAsDesired(t *testing.T) {
+func TestHasDesiredValues(t *testing.T) {
 	t.Parallel()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(Deployment(aFoo(), image))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -109,8 +109,8 @@ func TestIsAsDesired(t *testing.T) {
 			live := &appsv1.Deployment{}
 			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(fields), live)).To(Succeed())
 			test.change(live)
-			g.Expect(IsAsDesired(live, Deployment(aFoo(), image))).To(Equal(test.asDesired))
+			g.Expect(HasDesiredValues(live, Deployment(aFoo(), image))).To(Equal(test.asDesired))
 		})
 	}
-	NewWithT(t).Expect(IsAsDesired(nil, Deployment(aFoo(), image))).To(BeFalse())
+	NewWithT(t).Expect(HasDesiredValues(nil, Deployment(aFoo(), image))).To(BeFalse())
 }

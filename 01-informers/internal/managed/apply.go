@@ -42,14 +42,14 @@ func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1
 	action := "applying Deployment " + f.Spec.DeploymentName
 	if live == nil {
 		// Not forced, and only if there is no such object: one that was created since is not adopted.
-		err := r.Apply(ctx, &appliedDeployment{desired.WithResourceVersion(foo.NoResourceVersion)}, client.FieldOwner(foo.FieldOwner))
+		err := r.Apply(ctx, &appliedDeployment{desired.WithResourceVersion(foo.CreateOnlyResourceVersion)}, client.FieldOwner(foo.FieldOwner))
 		if apierrors.IsConflict(err) && r.isOwnedByOthers(ctx, f, err) {
 			return nil, foo.NameConflict(f.Spec.DeploymentName)
 		}
 		if err != nil {
 			return nil, foo.Classify(action, err)
 		}
-		return r.readResponse(f, desired)
+		return r.decodeStored(f, desired)
 	}
 
 	if foo.InSync(live, desired) {
@@ -62,7 +62,7 @@ func (r *FooReconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1
 	if err := r.Apply(ctx, &appliedDeployment{desired}, client.FieldOwner(foo.FieldOwner), client.ForceOwnership); err != nil {
 		return live, foo.Classify(action, err)
 	}
-	return r.readResponse(f, desired)
+	return r.decodeStored(f, desired)
 }
 
 // appliedDeployment is the argument of an apply, and then contains only what the API server has responded. Apply decodes the
@@ -115,9 +115,9 @@ func (r *FooReconciler) deleteOthers(ctx context.Context, f *v1alpha1.Foo) error
 	return errors.Join(errs...)
 }
 
-// readResponse turns the API server's response to an apply, which is in the applied configuration, into the object that it
-// describes: the newest state there is, without waiting for the cache.
-func (r *FooReconciler) readResponse(f *v1alpha1.Foo, response runtime.ApplyConfiguration) (*appsv1.Deployment, error) {
+// decodeStored turns the API server's response to an apply, which is in the applied configuration, into the object that it
+// describes: the newest state, without waiting for the cache. It returns a rejection if admission has changed a desired value.
+func (r *FooReconciler) decodeStored(f *v1alpha1.Foo, response runtime.ApplyConfiguration) (*appsv1.Deployment, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(response)
 	if err != nil {
 		return nil, fmt.Errorf("reading the response to an apply: %w", err)
@@ -126,7 +126,7 @@ func (r *FooReconciler) readResponse(f *v1alpha1.Foo, response runtime.ApplyConf
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, live); err != nil {
 		return nil, fmt.Errorf("reading the response to an apply: %w", err)
 	}
-	if !foo.IsAsDesired(live, foo.Deployment(f, r.image)) {
+	if !foo.HasDesiredValues(live, foo.Deployment(f, r.image)) {
 		return live, foo.ChangedByAdmission(live.Name)
 	}
 	return live, nil

@@ -25,7 +25,7 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&appsv1.Deployment{}: {Transform: foo.Reduce},
+			&appsv1.Deployment{}: {Transform: foo.Transform},
 		},
 	}
 }

@@ -114,7 +114,7 @@ func (r *FooReconciler) tryDeployment(ctx context.Context, f *v1alpha1.Foo) (foo
 		retry = r.attempts.NoteRejected(f, failure)
 	}
 	// The Deployment may be as desired nevertheless, because another writer has changed it back.
-	if failure != nil && foo.IsAsDesired(deployment, foo.Deployment(f, r.image)) {
+	if failure != nil && foo.HasDesiredValues(deployment, foo.Deployment(f, r.image)) {
 		others, err := r.findOthers(ctx, f)
 		if err != nil || len(others) == 0 {
 			r.attempts.NoteAsDesired(f)

@@ -39,7 +39,7 @@ func (c *controller) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.De
 	options := metav1.ApplyOptions{FieldManager: foo.FieldOwner}
 	if live == nil {
 		// Not forced, and only if there is no such object: one that was created since is not adopted.
-		desired = desired.WithResourceVersion(foo.NoResourceVersion)
+		desired = desired.WithResourceVersion(foo.CreateOnlyResourceVersion)
 	} else {
 		if foo.InSync(live, desired) {
 			return live, nil
@@ -59,7 +59,7 @@ func (c *controller) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.De
 		return live, foo.Classify("applying Deployment "+f.Spec.DeploymentName, err)
 	}
 	c.written.noteDeployment(keyOf(f), applied.ResourceVersion)
-	if !foo.IsAsDesired(applied, foo.Deployment(f, c.image)) {
+	if !foo.HasDesiredValues(applied, foo.Deployment(f, c.image)) {
 		return applied, foo.ChangedByAdmission(applied.Name)
 	}
 	return applied, nil

@@ -122,7 +122,7 @@ func (c *controller) rejected(f *v1alpha1.Foo, live *appsv1.Deployment, retry fo
 	if err != nil {
 		return foo.Observation{}, 0, err
 	}
-	if len(others) == 0 && foo.IsAsDesired(live, foo.Deployment(f, c.image)) {
+	if len(others) == 0 && foo.HasDesiredValues(live, foo.Deployment(f, c.image)) {
 		c.attempts.NoteAsDesired(f)
 		return foo.Observation{Deployment: live}, retry.Wait, nil
 	}

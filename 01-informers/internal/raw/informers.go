@@ -35,7 +35,7 @@ func newFactories(ctx context.Context, apiServer *clients) factories {
 	return factories{
 		foos: externalversions.NewSharedInformerFactoryWithOptions(apiServer.foos, 0, externalversions.WithInformerName(name)),
 		other: informers.NewSharedInformerFactoryWithOptions(apiServer.kubernetes, 0,
-			informers.WithInformerName(name), informers.WithTransform(foo.Reduce)),
+			informers.WithInformerName(name), informers.WithTransform(foo.Transform)),
 	}
 }
 

@@ -134,7 +134,7 @@ func (r *LolcowReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	return requeue(r.wait(req, &observed, err), retried(err))
+	return requeue(r.wait(req, &observed, err), retryable(err))
 }
 
 // tryDependents ensures the dependents, if a try is due. If not, it reads them only, and returns how long the next try has
@@ -152,7 +152,7 @@ func (r *LolcowReconciler) tryDependents(ctx context.Context, req ctrl.Request, 
 	if isStale(err) {
 		return 0, err
 	}
-	if retried(err) == nil {
+	if retryable(err) == nil {
 		r.retries.forget(req)
 	} else {
 		r.retries.recordFailure(req, lolcow, r.clock.Now(), dependentsOf(observed), err)
@@ -226,19 +226,19 @@ func (r *LolcowReconciler) report(ctx context.Context, lolcow *v1alpha1.Lolcow, 
 // name is one; so is that of a Service that holds our port, but see firstPortRetry. If nothing failed, time alone may end a
 // crash loop.
 func (r *LolcowReconciler) wait(req ctrl.Request, observed *observation, err error) time.Duration {
-	if retried(err) != nil {
+	if retryable(err) != nil {
 		return 0
 	}
-	if portConflict, _ := without(err, v1alpha1.ReasonPortConflict); portConflict {
+	if hasReason(err, v1alpha1.ReasonPortConflict) {
 		return r.portRetries.When(req)
 	}
 	r.portRetries.Forget(req)
 	return untilSteady(observed.pods, observed.now)
 }
 
-// retried returns the part of an error that the queue retries: all but conflicts of names and of ports.
-func retried(err error) error {
-	_, err = without(err, v1alpha1.ReasonNameConflict)
-	_, err = without(err, v1alpha1.ReasonPortConflict)
+// retryable returns the part of an error that the queue retries: all but conflicts of names and of ports.
+func retryable(err error) error {
+	err = without(err, v1alpha1.ReasonNameConflict)
+	err = without(err, v1alpha1.ReasonPortConflict)
 	return err
 }

@@ -102,8 +102,8 @@ func desiredPod(lolcow *v1alpha1.Lolcow, defaultImage string) *corev1ac.PodSpecA
 		WithContainers(container)
 }
 
-// desiredService is the Service that the spec describes. Without a port in the spec the field is left
-// out: the API server picks one, and keeps it.
+// desiredService is the Service that the spec describes. If the spec has no port, nodePort is left out:
+// the API server allocates one, and keeps it.
 func desiredService(lolcow *v1alpha1.Lolcow) *corev1ac.ServiceApplyConfiguration {
 	port := corev1ac.ServicePort().
 		WithName(portName).

@@ -108,7 +108,7 @@ func TestReduce(t *testing.T) {
 	other := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": "other"}, Ports: []corev1.ServicePort{{NodePort: 30001}},
 	}}
-	reduced, err := reduce(other)
+	reduced, err := transform(other)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(reduced).To(Equal(&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "cow", Namespace: "meadow", UID: "1", ResourceVersion: "7"},
@@ -117,7 +117,7 @@ func TestReduce(t *testing.T) {
 
 	ours := &appsv1.Deployment{ObjectMeta: meta}
 	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: "my.domain/v1alpha1", Kind: "Lolcow", Controller: new(true)}}
-	kept, err := reduce(ours)
+	kept, err := transform(ours)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(kept).To(BeIdenticalTo(ours), "managedFields say what we own")
 }

@@ -83,16 +83,16 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&appsv1.Deployment{}: {Transform: reduce},
-			&corev1.Service{}:    {Transform: reduce},
+			&appsv1.Deployment{}: {Transform: transform},
+			&corev1.Service{}:    {Transform: transform},
 			&corev1.Pod{}:        {Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
 		},
 	}
 }
 
-// reduce is a cache transform: of an object that no Lolcow owns it keeps identity, labels and owners, and of
+// transform is a cache transform: of an object that no Lolcow owns it keeps identity, labels and owners, and of
 // a Service its ports.
-func reduce(in any) (any, error) {
+func transform(in any) (any, error) {
 	switch object := in.(type) {
 	case *appsv1.Deployment:
 		if !isOurs(object) {

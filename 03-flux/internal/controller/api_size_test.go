@@ -63,7 +63,7 @@ func TestFluxThatIsTooLarge(t *testing.T) {
 	}, watchTimeout, time.Millisecond).Should(Succeed())
 	for range 3 {
 		_, err := w.tryReconcile()
-		w.Expect(err).To(MatchError(ContainSubstring("delete its owner, and create a smaller one")))
+		w.Expect(err).To(MatchError(ContainSubstring("delete the custom resource, and create one with a smaller spec")))
 	}
 	w.Expect(w.setupWrites).To(Equal(1), "it is retried only when the retry is due")
 	w.Expect(w.recorded()).To(HaveEach(Equal("Warning ApplyFailed " +

@@ -38,16 +38,19 @@ type typedApplyConfiguration[C any] interface {
 	WithResourceVersion(string) C
 }
 
-// noResourceVersion is a resourceVersion that no object has: etcd counts from 1, and the first write makes it 2. An apply
-// that has it creates, and changes nothing that exists, because the API server compares it with that of what exists only.
-const noResourceVersion = "1"
+// createOnlyResourceVersion is a resourceVersion that no object ever has: etcd counts from 1, and the first write makes it 2.
+// An apply with it can only create. If the object exists, the API server rejects the apply, because the resourceVersions
+// differ; if it does not exist, the API server ignores the resourceVersion.
+const createOnlyResourceVersion = "1"
 
-// applyDependent applies one dependent if it differs from what is desired, and returns it as it is now. It returns nil if
-// owner owns no such dependent. It compares only the fields that this controller owns. So it writes nothing in steady state,
-// and does not change the fields of other writers.
+// applyDependent applies one dependent if it differs from what is desired, and returns it as it is now. With an error it
+// returns the dependent as far as it is known: nil if it could not be read or created, or if owner does not own it. It compares
+// only the fields that this controller owns. So it writes nothing in steady state, and does not change the fields of other
+// writers.
 //
-// live is an empty object of the dependent's kind. extract returns the fields of an object that a field manager owns.
-// replacements returns the lists that must be replaced first, because another writer's element in them would make the apply fail.
+// live is an empty object of the dependent's kind, into which the dependent is read. extract returns the fields of an object
+// that a field manager owns. replacements returns the lists that must be replaced first,
+// because another writer's element in them would make the apply fail.
 func applyDependent[O client.Object, C typedApplyConfiguration[C]](
 	ctx context.Context, c client.Client, fieldOwner string, owner client.Object,
 	live O, desired C, extract func(live O, fieldManager string) (C, error), replacements func(live O, desired C) []replacement,
@@ -64,7 +67,7 @@ func applyDependent[O client.Object, C typedApplyConfiguration[C]](
 		if err != nil {
 			return none, err
 		}
-		return live, readResponse(dependent, desired, stored, live)
+		return live, decodeStored(dependent, desired, stored, live)
 	}
 	if err != nil {
 		return none, fmt.Errorf("reading %s: %w", dependent, err)
@@ -90,11 +93,12 @@ func applyDependent[O client.Object, C typedApplyConfiguration[C]](
 	if err != nil {
 		return live, classify("applying "+dependent, err)
 	}
-	return live, readResponse(dependent, desired, stored, live)
+	return live, decodeStored(dependent, desired, stored, live)
 }
 
-// apply sends an apply configuration, and returns what the API server has stored. Apply decodes the response into its argument,
-// where a field that it leaves out, because its value is false or zero now, would keep the value that was sent.
+// apply sends an apply configuration, and returns what the API server has stored. The client's Apply decodes the response into
+// the apply configuration that was sent. A field that the response omits, because it is false or zero, would keep the sent
+// value. So the response is decoded separately.
 func apply(ctx context.Context, c client.Client, desired applyConfiguration, options ...client.ApplyOption) (map[string]any, error) {
 	request := &applyRequest{applyConfiguration: desired}
 	err := c.Apply(ctx, request, options...)
@@ -105,7 +109,8 @@ func apply(ctx context.Context, c client.Client, desired applyConfiguration, opt
 type applyRequest struct {
 	applyConfiguration
 	stored map[string]any
-	// ResourceVersion is that of the response. The client looks for a field of this name.
+	// ResourceVersion is that of the response. The client reads this field by reflection, so that later reads from the cache
+	// are not older than this write.
 	ResourceVersion *string
 }
 
@@ -123,28 +128,29 @@ func (r *applyRequest) UnmarshalJSON(body []byte) error {
 }
 
 // createByApply applies a dependent that the cache does not contain, and returns what was created. It does not adopt an object
-// of this name that was created in the meantime: then it returns a name conflict or a Conflict, and both are retried.
+// of this name that was created in the meantime: then it returns an error that is retried. That is the API server's Conflict, or
+// a name conflict joined with a transient error: the object may be this controller's own, which is not in the cache yet.
 func createByApply[C typedApplyConfiguration[C]](ctx context.Context, c client.Client, fieldOwner, dependent string, desired C) (map[string]any, error) {
-	stored, err := apply(ctx, c, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
+	stored, err := apply(ctx, c, desired.WithResourceVersion(createOnlyResourceVersion), client.FieldOwner(fieldOwner))
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
-		return nil, errors.Join(nameConflict(dependent), fmt.Errorf("the cache lacks %s", dependent))
+		return nil, errors.Join(nameConflict(dependent), fmt.Errorf("%s is not in the cache yet", dependent))
 	case err != nil:
 		return nil, classify("applying "+dependent, err)
 	}
 	return stored, nil
 }
 
-// readResponse turns what the API server has stored after an apply into the object that it describes: the newest state
-// there is, without waiting for the cache. If a value in it is not the desired one, that is a rejection: no other
-// client was in between, and another apply would change nothing.
-func readResponse(dependent string, desired applyConfiguration, stored map[string]any, live client.Object) error {
+// decodeStored decodes what the API server has stored after an apply into live: the newest state, without waiting for the
+// cache. It returns a rejection if a stored value is not the desired one. Only admission can have changed it, because both are
+// of the same request; another apply would change nothing.
+func decodeStored(dependent string, desired applyConfiguration, stored map[string]any, live client.Object) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored, live); err != nil {
 		return fmt.Errorf("reading the response to an apply: %w", err)
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
 	if err != nil {
-		return fmt.Errorf("reading what is desired of %s: %w", dependent, err)
+		return fmt.Errorf("converting the desired %s: %w", dependent, err)
 	}
 	// A write changes it.
 	unstructured.RemoveNestedField(fields, "metadata", "resourceVersion")
@@ -154,8 +160,8 @@ func readResponse(dependent string, desired applyConfiguration, stored map[strin
 	return nil
 }
 
-// firstDifference is the path of the first field, by name, that is not stored as it is desired; empty if there is none. It
-// ends at lists.
+// firstDifference is the path of the first field, in alphabetical order, whose stored value is not the desired one; empty if
+// there is none. It does not descend into lists.
 func firstDifference(desired, stored map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		if !covers(stored[name], desired[name]) {
@@ -167,8 +173,8 @@ func firstDifference(desired, stored map[string]any) string {
 	return ""
 }
 
-// covers reports whether an actual value contains the desired one. A list of objects contains an object if one of its own
-// covers it: such lists have keys, and others may have added to them.
+// covers reports whether an actual value contains the desired one. A list of objects contains a desired one if each
+// desired object is covered by some object in it, in any order: other writers may have added objects.
 func covers(actual, desired any) bool {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -203,13 +209,13 @@ func replaceLists(ctx context.Context, c client.Client, fieldOwner string, live 
 	operations := append([]replacement{{"replace", "/metadata/resourceVersion", live.GetResourceVersion()}}, lists...)
 	body, err := json.Marshal(operations)
 	if err != nil {
-		return fmt.Errorf("writing the lists of %s: %w", live.GetName(), err)
+		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	return c.Patch(ctx, live, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(fieldOwner))
 }
 
-// rekey resolves conflicts between the element of a list that has a key and elements with other keys: such an element gets
-// that key, or is left out if there is an element that has it. rekey returns nil if there is no conflict.
+// rekey removes from a list of type map the elements that conflict with the desired one: they have another key. If no element
+// has the desired key, the first of them gets it and stays. rekey returns nil if there is no conflict.
 func rekey[E any](list []E, hasKey, conflicts func(E) bool, setKey func(*E)) []E {
 	var kept, others []E
 	for _, element := range list {
@@ -229,8 +235,9 @@ func rekey[E any](list []E, hasKey, conflicts func(E) bool, setKey func(*E)) []E
 	return kept
 }
 
-// rekeyServicePort corrects a Service in which another writer has given our port another number or protocol. These are
-// its key: the API server takes it for another port, beside which ours cannot be, with the same name or node port.
+// rekeyServicePort corrects a Service in which another writer has given our port another number or protocol. Number
+// and protocol are the key of the list. So an apply would add our port as a second entry, and the API server would reject that:
+// two ports cannot have the same name or node port.
 func rekeyServicePort(live *corev1.Service, desired *corev1ac.ServiceApplyConfiguration) []replacement {
 	ours := desired.Spec.Ports[0]
 	ports := rekey(live.Spec.Ports,

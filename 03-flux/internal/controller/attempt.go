@@ -19,14 +19,14 @@ func jobName(setup *v1alpha1.FluxSetup) string {
 	return fmt.Sprintf("%s-%d", setup.Name, setup.Spec.Attempt)
 }
 
-// launched reports whether the launch of the current attempt is recorded, even if the Job could not be started yet.
-func launched(setup *v1alpha1.FluxSetup) bool {
+// launchRecorded reports whether the launch of the current attempt is recorded, even if the Job could not be started yet.
+func launchRecorded(setup *v1alpha1.FluxSetup) bool {
 	return setup.Spec.Launch != nil && setup.Spec.Launch.Attempt == setup.Spec.Attempt
 }
 
-// recorded reports whether the Job of the current attempt is recorded.
-func recorded(setup *v1alpha1.FluxSetup) bool {
-	return launched(setup) && setup.Spec.Launch.JobUID != ""
+// jobRecorded reports whether the Job of the current attempt is recorded.
+func jobRecorded(setup *v1alpha1.FluxSetup) bool {
+	return launchRecorded(setup) && setup.Spec.Launch.JobUID != ""
 }
 
 // started reports whether a Job may have run. One that has lost its mark counts as started.
@@ -36,7 +36,7 @@ func started(job *batchv1.Job) bool {
 
 // launchTime is when the current attempt was launched; zero if it was not, or if there is no FluxSetup.
 func launchTime(setup *v1alpha1.FluxSetup) time.Time {
-	if setup == nil || !launched(setup) {
+	if setup == nil || !launchRecorded(setup) {
 		return time.Time{}
 	}
 	return setup.Spec.Launch.Time.Time

@@ -76,7 +76,7 @@ type FluxReconciler struct {
 
 // NewFluxReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 func NewFluxReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *FluxReconciler {
-	return &FluxReconciler{Client: gatedClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, BackOff: DefaultBackOff, retries: newRetries(clock, newRateLimiter(), fluxRetried)}
+	return &FluxReconciler{Client: gatedClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, BackOff: DefaultBackOff, retries: newRetries(clock, newRateLimiter(), fluxRetryable)}
 }
 
 // The verb get is for reads that bypass the cache. Server-side apply needs patch. The permission for finalizers is
@@ -134,7 +134,7 @@ func (r *FluxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 
 	// 6. Requeue for what no event will trigger.
-	return requeue(soonest(wait, observed.requeueAfter), fluxRetried(err))
+	return requeue(soonest(wait, observed.requeueAfter), fluxRetryable(err))
 }
 
 // reconcileDelete ends the work of a Flux that is being deleted and that a finalizer of another controller keeps. The garbage
@@ -155,7 +155,7 @@ func (r *FluxReconciler) reconcileDelete(ctx context.Context, req ctrl.Request, 
 		return err
 	}
 	before := flux.DeepCopy()
-	flux.Status = deletedStatus(flux, failureOf(err), r.clock.Now())
+	flux.Status = terminatingStatus(flux, failureOf(err), r.clock.Now())
 	if apiequality.Semantic.DeepEqual(flux.Status, before.Status) {
 		return err
 	}
@@ -274,9 +274,9 @@ func (r *FluxReconciler) report(ctx context.Context, flux *v1alpha1.Flux, observ
 	return 0, nil
 }
 
-// fluxRetried returns the part of an error that is retried. A name conflict is not: the deletion of the other object
+// fluxRetryable returns the part of an error that is retried. A name conflict is not: the deletion of the other object
 // triggers a reconciliation, as does the write of the end of the Flux to the status.
-func fluxRetried(err error) error {
-	_, err = without(err, v1alpha1.ReasonNameConflict)
+func fluxRetryable(err error) error {
+	err = without(err, v1alpha1.ReasonNameConflict)
 	return err
 }

@@ -15,7 +15,8 @@ import (
 
 // fluxObservation is what one reconciliation of a Flux observed. The status is computed from it alone.
 type fluxObservation struct {
-	// plan is what the reconciliation decided to do, including an obstacle and the end of the Flux.
+	// plan is what the reconciliation decided to do, including what prevents a FluxSetup, and the result if the
+	// Flux has finished.
 	plan
 	// now is the time of the observation.
 	now time.Time
@@ -27,8 +28,8 @@ type fluxObservation struct {
 	failure *failure
 }
 
-// fluxStatus computes the status from the observation. It keeps only those parts of the old status that must not change
-// any more: the end, and the cause of a restart that has not reached its quorum.
+// fluxStatus computes the status from the observation. It computes everything anew except what must persist: the result,
+// what was copied from a FluxSetup that was deleted, and the cause of a restart until the quorum is reached again.
 func fluxStatus(flux *v1alpha1.Flux, observed fluxObservation) v1alpha1.FluxStatus {
 	now := metav1.NewTime(observed.now)
 	status := *flux.Status.DeepCopy()
@@ -50,7 +51,7 @@ func fluxStatus(flux *v1alpha1.Flux, observed fluxObservation) v1alpha1.FluxStat
 		set(runningCondition(observed, ready, restarting))
 		set(suspendedCondition(flux, observed, ready))
 		set(restarting)
-		setNumbers(&status, observed)
+		copyFromSetup(&status, observed)
 		if end != nil {
 			status.CompletionTime = &now
 		}
@@ -64,9 +65,9 @@ func fluxStatus(flux *v1alpha1.Flux, observed fluxObservation) v1alpha1.FluxStat
 	return status
 }
 
-// deletedStatus is the status of a Flux that is being deleted and that another controller's finalizer keeps. Nothing
+// terminatingStatus is the status of a Flux that is being deleted and that another controller's finalizer keeps. Nothing
 // else of it changes any more.
-func deletedStatus(flux *v1alpha1.Flux, failure *failure, now time.Time) v1alpha1.FluxStatus {
+func terminatingStatus(flux *v1alpha1.Flux, failure *failure, now time.Time) v1alpha1.FluxStatus {
 	status := *flux.Status.DeepCopy()
 	status.ObservedGeneration, status.ReadyRanks = flux.Generation, 0
 	running := metav1.Condition{
@@ -82,8 +83,9 @@ func deletedStatus(flux *v1alpha1.Flux, failure *failure, now time.Time) v1alpha
 	return status
 }
 
-// setNumbers copies numbers from the FluxSetup. If it was deleted, the last numbers stay.
-func setNumbers(status *v1alpha1.FluxStatus, observed fluxObservation) {
+// copyFromSetup copies the reference, the numbers and the start time. If the FluxSetup was deleted, the last values stay, except
+// ReadyRanks, which is 0.
+func copyFromSetup(status *v1alpha1.FluxStatus, observed fluxObservation) {
 	status.ReadyRanks = 0
 	if setup := observed.setup; setup != nil {
 		status.SetupRef = &v1alpha1.SetupReference{Name: setup.Name, UID: string(setup.UID)}
@@ -149,7 +151,7 @@ func firstNotTrue(conditions []metav1.Condition, conditionTypes ...string) metav
 	var found metav1.Condition
 	for _, conditionType := range conditionTypes {
 		found = ptr.Deref(apimeta.FindStatusCondition(conditions, conditionType), metav1.Condition{
-			Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStarting, Message: "it has just begun",
+			Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStarting, Message: "the FluxSetup has not reported " + conditionType + " yet",
 		})
 		if found.Status != metav1.ConditionTrue {
 			break
@@ -172,7 +174,7 @@ func runningCondition(observed fluxObservation, ready, restarting metav1.Conditi
 		running.Reason, running.Message = v1alpha1.ReasonFinished, "the work has ended"
 	case setup == nil || setup.Spec.Suspend:
 		running.Reason, running.Message = ready.Reason, ready.Message
-	case quorum(setup):
+	case commandRuns(setup):
 		running.Status = metav1.ConditionTrue
 		running.Reason, running.Message = v1alpha1.ReasonQuorumReached, "enough brokers are connected, and the command runs"
 	case needsAttention(ready):
@@ -191,8 +193,8 @@ func runningCondition(observed fluxObservation, ready, restarting metav1.Conditi
 	return running
 }
 
-// quorum reports whether the command of the current attempt runs.
-func quorum(setup *v1alpha1.FluxSetup) bool {
+// commandRuns reports whether the command of the current attempt runs: the quorum is reached, and the attempt has not failed.
+func commandRuns(setup *v1alpha1.FluxSetup) bool {
 	return current(setup) && failedCondition(setup) == nil &&
 		apimeta.IsStatusConditionTrue(setup.Status.Conditions, v1alpha1.ConditionQuorumReached)
 }
@@ -219,10 +221,10 @@ func suspendedCondition(flux *v1alpha1.Flux, observed fluxObservation, ready met
 func restartingCondition(flux *v1alpha1.Flux, observed fluxObservation) metav1.Condition {
 	restarting := metav1.Condition{
 		Type: v1alpha1.ConditionRestarting, Status: metav1.ConditionFalse,
-		Reason: v1alpha1.ReasonNotRestarting, Message: "no attempt starts because another one failed",
+		Reason: v1alpha1.ReasonNotRestarting, Message: "no restart is in progress",
 	}
 	setup := observed.setup
-	if setup == nil || observed.end != nil || setup.Spec.Suspend || quorum(setup) {
+	if setup == nil || observed.end != nil || setup.Spec.Suspend || commandRuns(setup) {
 		return restarting
 	}
 	restarts := setup.Spec.Restarts

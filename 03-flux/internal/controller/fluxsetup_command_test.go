@@ -22,7 +22,7 @@ func TestLongestCommandIsStored(t *testing.T) {
 			b := newSetupTestEnv(t, spec)
 			setup := b.reconcile()
 			b.Expect(setup.Spec.Command).To(Equal(spec.Command))
-			b.Expect(recorded(setup)).To(BeTrue())
+			b.Expect(jobRecorded(setup)).To(BeTrue())
 			b.Expect(conditionOf(setup.Status.Conditions, v1alpha1.ConditionConfigured).Reason).To(Equal(v1alpha1.ReasonConfigured))
 			b.Expect(b.configMap().Data).To(Equal(clusterOf(setup).Files()))
 		})

@@ -42,7 +42,7 @@ type FluxSetupReconciler struct {
 func NewFluxSetupReconciler(c client.Client, apiReader client.Reader, clock clock.PassiveClock) *FluxSetupReconciler {
 	r := &FluxSetupReconciler{
 		Client: gatedClient{c}, apiReader: apiReader, clock: clock, certificateKey: make([]byte, sha256.Size),
-		retries: newRetries(clock, newRateLimiter(), setupRetried),
+		retries: newRetries(clock, newRateLimiter(), setupRetryable),
 	}
 	rand.Read(r.certificateKey)
 	return r
@@ -122,7 +122,7 @@ func (r *FluxSetupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 
 	// 6. Requeue for what no event will trigger.
-	return requeue(wait, setupRetried(err))
+	return requeue(wait, setupRetryable(err))
 }
 
 // ownerOf returns the Flux that controls the FluxSetup: it must have the same name. nil if there is no such Flux.
@@ -177,7 +177,7 @@ func (r *FluxSetupReconciler) ensureDependents(ctx context.Context, setup *v1alp
 		}
 		return err
 	// 2. The Job was started. Only what has drifted is corrected.
-	case !lost(jobs.current) && recorded(setup) && started(jobs.current):
+	case !lost(jobs.current) && jobRecorded(setup) && started(jobs.current):
 		return errors.Join(r.deleteSuperseded(ctx, jobs), r.maintain(ctx, setup, observed))
 	// 3. The Job was not started, as far as the cache shows, or it is lost.
 	default:
@@ -187,7 +187,7 @@ func (r *FluxSetupReconciler) ensureDependents(ctx context.Context, setup *v1alp
 
 // observePods adds what is known of the pods to the observation.
 func (r *FluxSetupReconciler) observePods(ctx context.Context, setup *v1alpha1.FluxSetup, observed *setupObservation) error {
-	if observed.notOwned || !launched(setup) {
+	if observed.notOwned || !launchRecorded(setup) {
 		return nil
 	}
 	observed.ends = r.terminations.of(client.ObjectKeyFromObject(setup), types.UID(setup.Spec.Launch.JobUID))
@@ -258,11 +258,11 @@ func (r *FluxSetupReconciler) report(ctx context.Context, setup *v1alpha1.FluxSe
 	return wait, nil
 }
 
-// setupRetried returns the part of an error that is retried. A name conflict is not: the deletion of the other
+// setupRetryable returns the part of an error that is retried. A name conflict is not: the deletion of the other
 // object triggers a reconciliation. What prevents a launch is permanent.
-func setupRetried(err error) error {
+func setupRetryable(err error) error {
 	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonNotOwned, v1alpha1.ReasonFinished, v1alpha1.ReasonSetupChanged} {
-		_, err = without(err, reason)
+		err = without(err, reason)
 	}
 	return err
 }

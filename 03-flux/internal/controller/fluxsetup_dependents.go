@@ -32,15 +32,15 @@ func (r *FluxSetupReconciler) maintain(ctx context.Context, setup *v1alpha1.Flux
 	}
 	err := errors.Join(r.ownJob(ctx, setup, job), r.followDeadline(ctx, setup, job), r.ensureConfigMap(ctx, setup, job), r.ensureService(ctx, setup))
 	if !observed.now.Before(startupEnd(setup, observed.since)) && trueCondition(setup.Status.Conditions, v1alpha1.ConditionQuorumReached) == nil {
-		err = errors.Join(err, r.findSecret(ctx, job))
+		err = errors.Join(err, r.requireSecret(ctx, job))
 	}
 	return err
 }
 
-// findSecret reports an error if brokers cannot start because the Secret no longer exists. Secrets are not watched, and
+// requireSecret reports an error if brokers cannot start because the Secret no longer exists. Secrets are not watched, and
 // the kubelet reports this in Events only. The Secret is not created again, because a broker may have started with the
 // first certificate.
-func (r *FluxSetupReconciler) findSecret(ctx context.Context, job *batchv1.Job) error {
+func (r *FluxSetupReconciler) requireSecret(ctx context.Context, job *batchv1.Job) error {
 	found, err := findDependent(ctx, r.Client, r.apiReader, job, &corev1.Secret{}, client.ObjectKeyFromObject(job))
 	if err != nil || found {
 		return err
@@ -83,7 +83,7 @@ func (r *FluxSetupReconciler) confirmConfigMap(ctx context.Context, job *batchv1
 	case !found:
 		return fmt.Errorf("reading ConfigMap %s: %w", job.Name, errStale)
 	case broker.HashOf(files.Data) != job.Annotations[annotationConfigHash] || len(files.BinaryData) > 0 || !ptr.Deref(files.Immutable, false):
-		return notMadeHere("ConfigMap " + job.Name)
+		return unexpectedContent("ConfigMap " + job.Name)
 	}
 	return nil
 }
@@ -97,9 +97,9 @@ func (r *FluxSetupReconciler) ensureSecret(ctx context.Context, setup *v1alpha1.
 	var secret corev1.Secret
 	found, err := findDependent(ctx, r.Client, r.apiReader, job, &secret, client.ObjectKeyFromObject(job))
 	if found && !hasHash(job, secret.Data[broker.CertificateFile]) {
-		err = notMadeHere("Secret " + job.Name)
+		err = unexpectedContent("Secret " + job.Name)
 	}
-	if conflict, _ := without(err, v1alpha1.ReasonNameConflict); conflict {
+	if hasReason(err, v1alpha1.ReasonNameConflict) {
 		return errors.Join(err, errNotWatched)
 	}
 	if err != nil || found {
@@ -116,7 +116,7 @@ func (r *FluxSetupReconciler) ensureSecret(ctx context.Context, setup *v1alpha1.
 	desired := desiredSecret(setup, job, certificate)
 	err = createDependent(ctx, r.Client, setupFieldOwner, desired, client.DisableReadYourWritesConsistency)
 	if err == nil && !hasHash(job, desired.Data[broker.CertificateFile]) {
-		return errors.Join(notMadeHere("Secret "+job.Name), errNotWatched)
+		return errors.Join(unexpectedContent("Secret "+job.Name), errNotWatched)
 	}
 	return err
 }

@@ -89,7 +89,7 @@ func endOfAttempt(setup *v1alpha1.FluxSetup, observed setupObservation, quorumRe
 		return failedWith(v1alpha1.ReasonJobChanged, fmt.Sprintf(
 			"suspend, parallelism, backoffLimit or another field of Job %s that decides how often the command runs was changed by another client: what it ran is not run again in this attempt", observed.job.Name)), 0
 	// The Job could not be read.
-	case observed.job == nil && recorded(setup):
+	case observed.job == nil && jobRecorded(setup):
 		return nil, 0
 	case leader != nil && leader.ended:
 		return endOfLeader(setup, observed)
@@ -150,7 +150,7 @@ func endOfStartup(setup *v1alpha1.FluxSetup, observed setupObservation, quorumRe
 	switch {
 	case setup.Spec.Suspend || quorumReached:
 		return nil, 0
-	case !launched(setup):
+	case !launchRecorded(setup):
 		return endBeforeLaunch(observed), 0
 	}
 	if left := startupEnd(setup, observed.since).Sub(observed.now); left > 0 {

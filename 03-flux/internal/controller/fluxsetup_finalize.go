@@ -25,7 +25,7 @@ func (r *FluxSetupReconciler) finalize(ctx context.Context, setup *v1alpha1.Flux
 	case err != nil:
 	case job != nil && jobResult(job) == nil:
 		err = r.deleteJob(ctx, job)
-	case job == nil && recorded(setup) && jobs.inTheWay:
+	case job == nil && jobRecorded(setup) && jobs.inTheWay:
 		err = nameConflict("Job " + jobName(setup))
 	}
 	// A Job of an earlier attempt may still exist, although it was to be deleted.
@@ -37,9 +37,9 @@ func (r *FluxSetupReconciler) finalize(ctx context.Context, setup *v1alpha1.Flux
 	if isStale(err) {
 		return err
 	}
-	observed := setupObservation{now: r.clock.Now(), job: job, lost: job == nil && recorded(setup), failure: failureOf(err)}
+	observed := setupObservation{now: r.clock.Now(), job: job, lost: job == nil && jobRecorded(setup), failure: failureOf(err)}
 	reportErr := r.reportDeletion(ctx, setup, observed)
-	_, err = without(err, v1alpha1.ReasonNameConflict)
+	err = without(err, v1alpha1.ReasonNameConflict)
 	return errors.Join(err, reportErr)
 }
 

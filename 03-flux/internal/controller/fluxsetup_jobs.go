@@ -97,7 +97,7 @@ const (
 func roleOf(setup *v1alpha1.FluxSetup, job *batchv1.Job) jobRole {
 	switch {
 	// The uid decides, because other clients can edit the owner references.
-	case recorded(setup) && setup.Spec.Launch.JobUID == string(job.UID):
+	case jobRecorded(setup) && setup.Spec.Launch.JobUID == string(job.UID):
 		return jobCurrent
 	case !metav1.IsControlledBy(job, setup) && isOurs(job) && metav1.GetControllerOf(job).Name == setup.Name:
 		return jobOfPredecessor
@@ -111,7 +111,7 @@ func roleOf(setup *v1alpha1.FluxSetup, job *batchv1.Job) jobRole {
 	switch {
 	case err != nil || int32(attempt) > setup.Spec.Attempt:
 		return jobUnknown
-	case int32(attempt) < setup.Spec.Attempt || recorded(setup):
+	case int32(attempt) < setup.Spec.Attempt || jobRecorded(setup):
 		return jobSuperseded
 	// It was deleted before it was recorded, so it has not run.
 	case !job.DeletionTimestamp.IsZero() && !started(job):
@@ -131,7 +131,7 @@ func proven(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
 
 // outdated reports whether another version of the operator created the Job, for other files, and the Job has not run.
 func outdated(setup *v1alpha1.FluxSetup, job *batchv1.Job) bool {
-	return job.Annotations[annotationConfigHash] != clusterOf(setup).Hash() && !recorded(setup) && !started(job)
+	return job.Annotations[annotationConfigHash] != clusterOf(setup).Hash() && !jobRecorded(setup) && !started(job)
 }
 
 // deleteLeft deletes what is left of other attempts, and returns a description of what still exists; "" if nothing

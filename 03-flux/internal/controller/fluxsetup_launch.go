@@ -54,7 +54,7 @@ func (r *FluxSetupReconciler) launch(ctx context.Context, setup *v1alpha1.FluxSe
 		return err
 	}
 	observed.job = jobs.current
-	if observed.lost = recorded(setup) && lost(jobs.current); observed.lost {
+	if observed.lost = jobRecorded(setup) && lost(jobs.current); observed.lost {
 		return nil
 	}
 	prepared, err := r.prepare(ctx, setup, jobs, observed)
@@ -109,8 +109,8 @@ func (r *FluxSetupReconciler) prepare(ctx context.Context, setup *v1alpha1.FluxS
 // mayLaunch reads the Flux from the API server, and rejects a launch that the Flux does not allow. Whatever raised
 // spec.attempt or created the FluxSetup, nothing runs for a Flux that has ended, or that has recorded another
 // FluxSetup. Nothing runs either for a Flux that has recorded none: if this FluxSetup were deleted, the Flux controller
-// would create another one, and the command would run again. A Flux that is suspended suspends its FluxSetup again, if
-// another client has ended that suspension.
+// would create another one, and the command would run again. If the Flux is suspended, another client has resumed
+// its FluxSetup: nothing is launched, and the Flux controller suspends it again.
 func (r *FluxSetupReconciler) mayLaunch(ctx context.Context, setup *v1alpha1.FluxSetup) error {
 	var flux v1alpha1.Flux
 	err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(setup), &flux)
@@ -132,7 +132,7 @@ func (r *FluxSetupReconciler) mayLaunch(ctx context.Context, setup *v1alpha1.Flu
 
 // record writes spec.launch. It includes the uid of the Job if everything that the attempt needs exists.
 func (r *FluxSetupReconciler) record(ctx context.Context, setup *v1alpha1.FluxSetup, observed *setupObservation, prepared bool) error {
-	if recorded(setup) || (launched(setup) && !prepared) {
+	if jobRecorded(setup) || (launchRecorded(setup) && !prepared) {
 		return nil
 	}
 	launch := v1alpha1.Launch{Attempt: setup.Spec.Attempt, Time: metav1.NewTime(observed.now)}
@@ -149,14 +149,14 @@ func (r *FluxSetupReconciler) record(ctx context.Context, setup *v1alpha1.FluxSe
 		return fmt.Errorf("reading the response to an apply: %w", err)
 	}
 	*setup = after
-	if !launched(setup) || setup.Spec.Launch.JobUID != launch.JobUID {
+	if !launchRecorded(setup) || setup.Spec.Launch.JobUID != launch.JobUID {
 		return changedByAdmission("spec.launch", "FluxSetup "+setup.Name)
 	}
 	return nil
 }
 
-// start marks a recorded Job as started, and resumes it. The time to start may have expired, because the operator was down
-// or a dependent could not be created. The Job is started anyway, and the time to start is measured again, from now on.
+// start marks a recorded Job as started, and resumes it. startupTimeoutSeconds may have expired, because the operator was
+// down or a dependent could not be created. The Job is started anyway, and the timeout counts again from now on.
 func (r *FluxSetupReconciler) start(ctx context.Context, job *batchv1.Job, now time.Time) error {
 	if started(job) {
 		return nil

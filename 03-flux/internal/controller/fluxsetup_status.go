@@ -218,7 +218,7 @@ func workBegan(setup *v1alpha1.FluxSetup, observed setupObservation) bool {
 
 // countRanks sets the number of ready brokers, which is 0 for an attempt that has ended, and the leader's pod.
 func countRanks(status *v1alpha1.FluxSetupStatus, setup *v1alpha1.FluxSetup, observed setupObservation, ended bool) {
-	if observed.job == nil && observed.failure != nil && recorded(setup) {
+	if observed.job == nil && observed.failure != nil && jobRecorded(setup) {
 		// The Job could not be read: keep what was observed before.
 		return
 	}

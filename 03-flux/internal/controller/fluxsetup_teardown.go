@@ -57,7 +57,7 @@ func (r *FluxSetupReconciler) endedBefore(ctx context.Context, setup *v1alpha1.F
 		return false, nil
 	}
 	// The operator did not start a Job that is not recorded, so the state of its pods is not an end of the attempt.
-	if jobResult(job) != nil || !recorded(setup) {
+	if jobResult(job) != nil || !jobRecorded(setup) {
 		return jobResult(job) != nil, nil
 	}
 	pods, err := r.podsOf(ctx, r.apiReader, job)

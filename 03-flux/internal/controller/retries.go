@@ -25,8 +25,8 @@ type retries struct {
 	clock clock.PassiveClock
 	// limiter is one like the queue's: see newRateLimiter in watches.go.
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
-	// retried returns what of an error is tried again; the rest waits for an event.
-	retried func(error) error
+	// retryable returns what of an error is tried again; the rest waits for an event.
+	retryable func(error) error
 
 	mu     sync.Mutex
 	failed map[reconcile.Request]failedTry
@@ -42,8 +42,8 @@ type failedTry struct {
 	err        error
 }
 
-func newRetries(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[reconcile.Request], retried func(error) error) *retries {
-	return &retries{clock: clock, limiter: limiter, retried: retried, failed: map[reconcile.Request]failedTry{}, stale: map[reconcile.Request]time.Time{}}
+func newRetries(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[reconcile.Request], retryable func(error) error) *retries {
+	return &retries{clock: clock, limiter: limiter, retryable: retryable, failed: map[reconcile.Request]failedTry{}, stale: map[reconcile.Request]time.Time{}}
 }
 
 // try calls act, which may write what the object needs. If the last try for the present spec failed, and the next one is not
@@ -59,7 +59,7 @@ func (r *retries) try(ctx context.Context, req reconcile.Request, object client.
 	case gate.hit:
 		return last.err
 	case isStale(err):
-	case r.retried(err) == nil:
+	case r.retryable(err) == nil:
 		r.forget(req)
 	default:
 		r.recordFailure(req, object, err)

@@ -153,7 +153,7 @@ func TestTriesArePacedFromTheFailure(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	clock := testclock.NewFakeClock(zero)
-	r := newRetries(clock, newRateLimiter(), fluxRetried)
+	r := newRetries(clock, newRateLimiter(), fluxRetryable)
 	tries := 0
 	for range 3 {
 		err := r.try(t.Context(), ctrl.Request{}, &v1alpha1.Flux{}, func(ctx context.Context) error {

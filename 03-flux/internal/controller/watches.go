@@ -149,19 +149,19 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&batchv1.Job{}:      {Transform: reduce},
-			&corev1.ConfigMap{}: {Transform: reduce},
-			&corev1.Service{}:   {Transform: reduce},
-			&corev1.Pod{}:       {Transform: reduce, Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
+			&batchv1.Job{}:      {Transform: transform},
+			&corev1.ConfigMap{}: {Transform: transform},
+			&corev1.Service{}:   {Transform: transform},
+			&corev1.Pod{}:       {Transform: transform, Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
 		},
 	}
 }
 
-// reduce is a cache transform. It keeps the identity, labels and owners of all objects. For a Job it also keeps the
+// transform is a cache transform. It keeps the identity, labels and owners of all objects. For a Job it also keeps the
 // conditions, the deadline, and the fields that decide how often the Job runs the command, because other writers may
 // change them. For a pod it keeps the status. A Service that a FluxSetup owns is kept whole, because its managedFields
 // record which fields this controller owns.
-func reduce(in any) (any, error) {
+func transform(in any) (any, error) {
 	switch object := in.(type) {
 	case *batchv1.Job:
 		reduced := &batchv1.Job{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}

@@ -63,20 +63,20 @@ func TestReduceKeepsWhatDecisionsNeed(t *testing.T) {
 	g.Expect(small.Spec.Containers).To(BeEmpty())
 	g.Expect(small.Annotations).NotTo(HaveKey("another"))
 
-	other, err := reduce(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bees", UID: "9"}, Data: map[string]string{"secret": "x"}})
+	other, err := transform(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bees", UID: "9"}, Data: map[string]string{"secret": "x"}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(other.(*corev1.ConfigMap).UID).To(BeEquivalentTo("9"))
 	g.Expect(other.(*corev1.ConfigMap).Data).To(BeEmpty())
 }
 
 func reduceJob(g *WithT, job *batchv1.Job) *batchv1.Job {
-	object, err := reduce(job.DeepCopy())
+	object, err := transform(job.DeepCopy())
 	g.Expect(err).NotTo(HaveOccurred())
 	return object.(*batchv1.Job)
 }
 
 func reducedPod(g *WithT, pod *corev1.Pod) *corev1.Pod {
-	object, err := reduce(pod.DeepCopy())
+	object, err := transform(pod.DeepCopy())
 	g.Expect(err).NotTo(HaveOccurred())
 	return object.(*corev1.Pod)
 }

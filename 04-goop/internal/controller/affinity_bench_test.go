@@ -55,7 +55,7 @@ func BenchmarkNodesOfARound(b *testing.B) {
 	})
 	b.Run("size", func(b *testing.B) {
 		whole, _ := json.Marshal(live)
-		reduced, _ := reduce(live.DeepCopy())
+		reduced, _ := transform(live.DeepCopy())
 		text, _ := json.Marshal(reduced)
 		b.ReportMetric(float64(len(whole)), "bytes-whole")
 		b.ReportMetric(float64(len(text)), "bytes-cached")

@@ -42,7 +42,7 @@ func indexed(c client.WithWatch) client.WithWatch {
 			}
 			items = slices.DeleteFunc(items, func(item runtime.Object) bool { return !index(item.(client.Object)) })
 			for i := range items {
-				reduced, err := reduce(items[i])
+				reduced, err := transform(items[i])
 				if err != nil {
 					return err
 				}

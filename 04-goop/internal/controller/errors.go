@@ -12,8 +12,8 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// Errors of a reconciliation are of three classes. The queue retries them with its back-off, except for reasons that an event
-// ends: those that retried leaves out.
+// Errors of a reconciliation are of three classes. The work queue retries them with back-off, except those that a retry cannot
+// resolve: an event triggers the next reconciliation, or the rejection is permanent (see retryable).
 //
 //  1. rejected: the API server rejects a dependent, or an object that is not ours has its name. The same request fails
 //     until the spec or the cluster changes.
@@ -42,7 +42,7 @@ var errStale = errors.New("the cache is behind the API server")
 // reported, because the object with the status is being deleted, too.
 var errNamespaceTerminating = errors.New("the namespace is being deleted")
 
-// nameConflict says that an object has the name of a dependent, and not its owner.
+// nameConflict says that an object with the name of a dependent exists, but is not owned by this object.
 func nameConflict(dependent string) *rejectedError {
 	return &rejectedError{
 		reason:  v1alpha1.ReasonNameConflict,
@@ -65,7 +65,7 @@ func classify(action string, err error) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%s: %w: %w", action, errNamespaceTerminating, err)
 	case isTooLarge(err):
-		message := fmt.Sprintf("%s: %v: delete its owner, and create a smaller one", action, err)
+		message := fmt.Sprintf("%s: %v: delete the custom resource, and create one with a smaller spec", action, err)
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: message, cause: err}
 	case isRejection(err):
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: err.Error(), cause: err}
@@ -117,7 +117,7 @@ type failure struct {
 }
 
 // failureOf sums up what failed in a reconciliation; nil if nothing did. The first rejection gives the reason, because
-// it needs a user; all rejections are named.
+// a user must resolve it; the message contains all of them.
 func failureOf(err error) *failure {
 	var found *failure
 	var messages []string
@@ -140,18 +140,26 @@ func failureOf(err error) *failure {
 	return found
 }
 
-// without reports whether there are rejections of one reason in err, and returns what else there is.
-func without(err error, reason string) (found bool, rest error) {
-	var others []error
+// hasReason reports whether err contains a rejection with a reason.
+func hasReason(err error, reason string) bool {
 	for _, one := range split(err) {
 		var rejected *rejectedError
 		if errors.As(one, &rejected) && rejected.reason == reason {
-			found = true
-			continue
+			return true
 		}
-		others = append(others, one)
 	}
-	return found, errors.Join(others...)
+	return false
+}
+
+// without returns err without the rejections that have a reason; nil if nothing else is left.
+func without(err error, reason string) error {
+	var others []error
+	for _, one := range split(err) {
+		if !hasReason(one, reason) {
+			others = append(others, one)
+		}
+	}
+	return errors.Join(others...)
 }
 
 // split returns the errors that are joined in err, at any depth; none for nil.

@@ -79,7 +79,7 @@ type GoopReconciler struct {
 // NewGoopReconciler returns a reconciler that reads and writes through c. It uses apiReader to bypass the cache.
 // allowHostAccess permits what Goops request in spec.host.
 func NewGoopReconciler(c client.Client, apiReader client.Reader, recorder events.EventRecorder, clock clock.PassiveClock, images Images, allowHostAccess bool) *GoopReconciler {
-	ownRetries := func() *retries { return newRetries(clock, newRateLimiter(), retried) }
+	ownRetries := func() *retries { return newRetries(clock, newRateLimiter(), retryable) }
 	return &GoopReconciler{
 		Client: gatedClient{c}, apiReader: apiReader, recorder: recorder, clock: clock, images: images, allowHostAccess: allowHostAccess,
 		retries: ownRetries(), recordRetries: ownRetries(), endRetries: ownRetries(),
@@ -157,7 +157,7 @@ func (r *GoopReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 
 	// 5. Requeue for what no event will trigger.
-	return requeue(observed.requeue, retried(err))
+	return requeue(observed.requeue, retryable(err))
 }
 
 // reconcileDelete ends the work of a Goop that is being deleted and that a finalizer of another controller keeps, and reports
@@ -179,7 +179,7 @@ func (r *GoopReconciler) reconcileDelete(ctx context.Context, req ctrl.Request, 
 	if !goop.Ended() {
 		err = errors.Join(err, r.report(ctx, observed))
 	}
-	return requeue(observed.requeue, retried(err))
+	return requeue(observed.requeue, retryable(err))
 }
 
 // endAbandoned ends what is left of a Goop that no longer exists: its record, and workers that were orphaned before.
@@ -283,11 +283,11 @@ func (r *GoopReconciler) checkPods(observed *observation) {
 	}
 }
 
-// retried returns the part of an error that is retried. The rest waits for an event: the deletion of an object with the
+// retryable returns the part of an error that is retried. The rest waits for an event: the deletion of an object with the
 // same name, or an edit of the record. Host access changes only with a restart of the operator.
-func retried(err error) error {
+func retryable(err error) error {
 	for _, reason := range []string{v1alpha1.ReasonNameConflict, v1alpha1.ReasonHostAccessNotAllowed, v1alpha1.ReasonRecordUnreadable} {
-		_, err = without(err, reason)
+		err = without(err, reason)
 	}
 	return err
 }

@@ -154,7 +154,7 @@ func TestTriesArePacedFromTheFailure(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	clock := testclock.NewFakeClock(started)
-	r := newRetries(clock, newRateLimiter(), retried)
+	r := newRetries(clock, newRateLimiter(), retryable)
 	goop, tries := aGoop(), 0
 	for range 3 {
 		err := r.try(t.Context(), ctrl.Request{}, goop, func(ctx context.Context) error {

@@ -113,8 +113,7 @@ func isStaleOrTransient(err error) bool { return err != nil && !isRejected(err) 
 // isNameConflict reports whether an error has name conflicts only. Any other rejection would be the same for all rounds,
 // because they differ only in name and nodes.
 func isNameConflict(err error) bool {
-	found, others := without(err, v1alpha1.ReasonNameConflict)
-	return found && others == nil
+	return hasReason(err, v1alpha1.ReasonNameConflict) && without(err, v1alpha1.ReasonNameConflict) == nil
 }
 
 // changes returns the rounds that differ from the plan: those that lose nodes, without the nodes that they gain; those

@@ -206,19 +206,19 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&appsv1.DaemonSet{}: {Transform: reduce},
-			&corev1.ConfigMap{}: {Transform: reduce},
-			&corev1.Node{}:      {Transform: reduce},
-			&corev1.Pod{}:       {Transform: reduce, Label: labels.NewSelector().Add(*ofGoops)},
+			&appsv1.DaemonSet{}: {Transform: transform},
+			&corev1.ConfigMap{}: {Transform: transform},
+			&corev1.Node{}:      {Transform: transform},
+			&corev1.Pod{}:       {Transform: transform, Label: labels.NewSelector().Add(*ofGoops)},
 		},
 	}
 }
 
-// reduce is a cache transform. It keeps identity, labels and owners of all objects. It also keeps the affinity and the
+// transform is a cache transform. It keeps identity, labels and owners of all objects. It also keeps the affinity and the
 // observedGeneration of our DaemonSets, even if they have lost their owner; the whole content of our ConfigMaps, and of
 // any that is indexed by the name of a Goop, because an update writes the whole object; the taints of nodes; and of pods
 // the node and the status of the containers that run the work.
-func reduce(in any) (any, error) {
+func transform(in any) (any, error) {
 	switch object := in.(type) {
 	case *appsv1.DaemonSet:
 		reduced := &appsv1.DaemonSet{TypeMeta: object.TypeMeta, ObjectMeta: identity(object)}

@@ -154,7 +154,7 @@ func TestReduceKeepsWhatDecisionsNeed(t *testing.T) {
 }
 
 func reducedTo[T client.Object](g *WithT, object T) T {
-	out, err := reduce(object.DeepCopyObject())
+	out, err := transform(object.DeepCopyObject())
 	g.Expect(err).NotTo(HaveOccurred())
 	return out.(T)
 }

@@ -28,7 +28,7 @@ type plan struct {
 
 // planFor decides without a request.
 func planFor(f *v1alpha1.Foo, deployments []appsv1.Deployment) plan {
-	p := plan{desired: foo.Deployment(f, image).WithResourceVersion(foo.NoResourceVersion)}
+	p := plan{desired: foo.Deployment(f, image).WithResourceVersion(foo.CreateOnlyResourceVersion)}
 	for i := range deployments {
 		one := &deployments[i]
 		owned, named := metav1.IsControlledBy(one, f), one.Name == f.Spec.DeploymentName

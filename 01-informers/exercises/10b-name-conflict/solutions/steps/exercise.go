@@ -44,7 +44,7 @@ func Reconcile(ctx context.Context, client kubernetes.Interface, foos versioned.
 func apply(ctx context.Context, deployments typedappsv1.DeploymentInterface, f *v1alpha1.Foo, live *appsv1.Deployment) (*appsv1.Deployment, error) {
 	desired := foo.Deployment(f, image)
 	if live == nil {
-		return deployments.Apply(ctx, desired.WithResourceVersion(foo.NoResourceVersion), metav1.ApplyOptions{FieldManager: foo.FieldOwner})
+		return deployments.Apply(ctx, desired.WithResourceVersion(foo.CreateOnlyResourceVersion), metav1.ApplyOptions{FieldManager: foo.FieldOwner})
 	}
 	desired = desired.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
 	return deployments.Apply(ctx, desired, metav1.ApplyOptions{FieldManager: foo.FieldOwner, Force: true})

@@ -85,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) apply(ctx context.Context, f *v1alpha1.Foo, live *appsv1.Deployment) error {
 	desired := foo.Deployment(f, image)
 	if live == nil {
-		return r.Apply(ctx, desired.WithResourceVersion(foo.NoResourceVersion), client.FieldOwner(foo.FieldOwner))
+		return r.Apply(ctx, desired.WithResourceVersion(foo.CreateOnlyResourceVersion), client.FieldOwner(foo.FieldOwner))
 	}
 	if foo.InSync(live, desired) {
 		return nil

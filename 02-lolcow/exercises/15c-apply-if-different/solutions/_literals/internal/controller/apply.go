@@ -18,8 +18,8 @@ import (
 
 const (
 	manager = client.FieldOwner("lolcow-controller")
-	// noResourceVersion is one that no object has: an apply with it creates, or fails with a Conflict.
-	noResourceVersion = "1"
+	// createOnlyResourceVersion is one that no object has: an apply with it creates, or fails with a Conflict.
+	createOnlyResourceVersion = "1"
 )
 
 // applyDeployment returns the Deployment as it was read, or, if it had to be written, as the API server has returned it.
@@ -29,7 +29,7 @@ func (r *LolcowReconciler) applyDeployment(ctx context.Context, lolcow *v1alpha1
 	err := r.Get(ctx, client.ObjectKeyFromObject(lolcow), &live)
 	switch {
 	case apierrors.IsNotFound(err):
-		desired.ResourceVersion = new(noResourceVersion)
+		desired.ResourceVersion = new(createOnlyResourceVersion)
 		if err := r.Apply(ctx, desired, manager); err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func (r *LolcowReconciler) applyService(ctx context.Context, lolcow *v1alpha1.Lo
 	err := r.Get(ctx, client.ObjectKeyFromObject(lolcow), &live)
 	switch {
 	case apierrors.IsNotFound(err):
-		desired.ResourceVersion = new(noResourceVersion)
+		desired.ResourceVersion = new(createOnlyResourceVersion)
 		return r.Apply(ctx, desired, manager)
 	case err != nil:
 		return err

@@ -46,8 +46,8 @@ type configuration[C any] interface {
 	WithResourceVersion(version string) C
 }
 
-// noResourceVersion is a resourceVersion that no object has. An apply with it creates, and changes nothing that exists.
-const noResourceVersion = "1"
+// createOnlyResourceVersion is a resourceVersion that no object ever has. An apply with it can only create.
+const createOnlyResourceVersion = "1"
 
 // ensure brings a dependent to what is desired, and reads into live what there is. It writes only if what this controller
 // owns of the dependent differs. All other fields are those of other writers.
@@ -60,7 +60,7 @@ func ensure[O client.Object, C configuration[C]](
 	if apierrors.IsNotFound(err) {
 		// If another client has created an object of this name meanwhile, the apply fails with a Conflict.
 		older()
-		return c.Apply(ctx, desired.WithResourceVersion(noResourceVersion), client.FieldOwner(fieldOwner))
+		return c.Apply(ctx, desired.WithResourceVersion(createOnlyResourceVersion), client.FieldOwner(fieldOwner))
 	}
 	if err != nil {
 		return err
