@@ -37,7 +37,7 @@ func TestOwnerOf(t *testing.T) {
 	g.Expect(ownerOf(metav1.OwnerReference{APIVersion: "example.org/v1alpha1", Kind: "Foo", Controller: new(true)})).To(BeNil())
 }
 
-func TestReduce(t *testing.T) {
+func TestTransform(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	identity := metav1.ObjectMeta{
