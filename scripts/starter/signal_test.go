@@ -17,7 +17,7 @@ func TestStarterEndsWithItsTerminal(t *testing.T) {
 	}
 	for _, before := range []string{"", "trap '' HUP; "} {
 		repo := newRepo(t)
-		put(t, filepath.Join(repo, "03-flux", "Makefile"), "HARNESS ?= ..\ngenerate manifests:\n\t@touch at-work; sleep 2\n")
+		put(t, filepath.Join(repo, "03-flux", "Makefile"), "HARNESS ?= ..\ngenerate manifests:\n\t@[ -e begun ] || { touch begun at-work; while [ -e at-work ]; do sleep 0.1; done; }\n")
 		o := optionsFor(repo)
 		parent := filepath.Dir(o.Dest)
 		if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -26,21 +26,37 @@ func TestStarterEndsWithItsTerminal(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", before+`exec "$0"`, program)
 		cmd.Dir = repo
 		cmd.Env = append(os.Environ(), "STAGE="+o.Stage, "DEST="+o.Dest, "MODULE="+o.Module, "DOMAIN="+o.Domain, "KIND="+o.Kind)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-			if found, _ := filepath.Glob(filepath.Join(parent, ".*", "at-work")); len(found) > 0 {
-				break
-			}
-		}
-		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		atWork := waitForFile(t, filepath.Join(parent, ".*", "at-work"))
+		// A terminal signals the whole group.
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP); err != nil {
 			t.Fatal(err)
+		}
+		ignored := before != ""
+		if ignored {
+			if err := os.Remove(atWork); err != nil {
+				t.Fatal(err)
+			}
 		}
 		err := cmd.Wait()
 		left, _ := os.ReadDir(parent)
-		if ignored := before != ""; (err == nil) != ignored || len(left) > 0 != ignored {
+		if (err == nil) != ignored || len(left) > 0 != ignored {
 			t.Errorf("%q: got %v, left %v", before, err, left)
 		}
 	}
+}
+
+// waitForFile returns the file that a pattern matches, as soon as there is one.
+func waitForFile(t *testing.T, pattern string) string {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return found[0]
+		}
+	}
+	t.Fatal("there is no file ", pattern)
+	return ""
 }
