@@ -87,7 +87,7 @@ func (s *scenarioRun) conflictWith(name string, mutate func(*appsv1.Deployment))
 	version := s.settled(other)
 	f := s.create("web", name)
 	ready := s.expect(f, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	s.Expect(ready.Message).To(gomega.ContainSubstring("Deployment " + name + " already exists and is not owned by this object"))
+	s.Expect(ready.Message).To(gomega.ContainSubstring("Deployment " + name + " already exists and has a different owner, or none"))
 	s.Expect(f.Status.AvailableReplicas).To(gomega.BeZero())
 	s.expectEvents(f, nameConflict)
 	fooVersion := f.ResourceVersion

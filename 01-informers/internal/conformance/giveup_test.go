@@ -32,7 +32,7 @@ func fewRetries(options *operator.Options) { options.MaxRetries = 3 }
 
 // A Stalled Foo is still observed: another writer changes the Deployment, the API server rejects what the operator applies,
 // and then the writer changes it back.
-func TestStalledFooWhoseDeploymentIsAsDesiredIsReady(t *testing.T) {
+func TestStalledFooWhoseDeploymentHasDesiredValuesIsReady(t *testing.T) {
 	t.Parallel()
 	forEach(t, func(e *operatorEnv) {
 		o := &outage{err: forbidden}

@@ -40,8 +40,8 @@ type attempts struct {
 	rejections int
 	last       *Failure
 	due        time.Time
-	// asDesired says that the Deployment is as desired although the last try was rejected.
-	asDesired bool
+	// hasDesiredValues says that the Deployment has the desired values although the last try was rejected.
+	hasDesiredValues bool
 }
 
 // NewAttempts returns a counter that allows a first try and maxRetries more.
@@ -93,12 +93,12 @@ func (a *Attempts) NoteRejected(f *v1alpha1.Foo, failure *Failure) Retry {
 	return a.retry(known, now)
 }
 
-// NoteAsDesired notes that the Deployment is as desired: the status no longer reports the rejection.
-func (a *Attempts) NoteAsDesired(f *v1alpha1.Foo) {
+// NoteHasDesiredValues notes that the Deployment has the desired values: the status no longer reports the rejection.
+func (a *Attempts) NoteHasDesiredValues(f *v1alpha1.Foo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known, ok := a.known[key(f)]; ok && known.isOf(f) {
-		known.asDesired = true
+		known.hasDesiredValues = true
 		a.known[key(f)] = known
 	}
 }
@@ -107,7 +107,7 @@ func (a *Attempts) NoteAsDesired(f *v1alpha1.Foo) {
 func (a *Attempts) NoteMissing(f *v1alpha1.Foo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known[key(f)].asDesired {
+	if a.known[key(f)].hasDesiredValues {
 		delete(a.known, key(f))
 	}
 }

@@ -96,8 +96,8 @@ func desiredPod(image string) *corev1ac.PodSpecApplyConfiguration {
 
 // InSync reports whether every field that this controller owns of the live Deployment is as desired, so that an apply would
 // change nothing. What other writers own does not count. The live object needs its managedFields. If ExtractDeployment fails,
-// the Deployment is not in sync: for example, another writer may have added two entries with the same key to a list of type
-// map, which the API server accepts with a warning.
+// the Deployment is not in sync: for example, another writer may have added two entries with the same key to a list with
+// listType=map, which the API server accepts with a warning.
 func InSync(live *appsv1.Deployment, desired *appsv1ac.DeploymentApplyConfiguration) bool {
 	owned, err := appsv1ac.ExtractDeployment(live, FieldOwner)
 	return err == nil && apiequality.Semantic.DeepEqual(owned, desired)
@@ -118,8 +118,8 @@ func HasDesiredValues(live *appsv1.Deployment, desired *appsv1ac.DeploymentApply
 	return liveErr == nil && desiredErr == nil && covers(actual, fields)
 }
 
-// covers reports whether an actual value contains the desired one. A list of objects contains a desired one if each
-// desired object is covered by some object in it, in any order: other writers may have added objects.
+// covers reports whether an actual value contains the desired one. A list of objects contains the desired list if each desired
+// object is covered by some object in it, in any order: other writers may have added objects.
 func covers(actual, desired any) bool {
 	switch desired := desired.(type) {
 	case map[string]any:

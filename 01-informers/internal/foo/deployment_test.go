@@ -84,8 +84,8 @@ func TestHasDesiredValues(t *testing.T) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(Deployment(aFoo(), image))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, test := range map[string]struct {
-		change    func(*appsv1.Deployment)
-		asDesired bool
+		change           func(*appsv1.Deployment)
+		hasDesiredValues bool
 	}{
 		"as applied":       {func(*appsv1.Deployment) {}, true},
 		"without its kind": {func(d *appsv1.Deployment) { d.TypeMeta = metav1.TypeMeta{} }, true},
@@ -109,7 +109,7 @@ func TestHasDesiredValues(t *testing.T) {
 			live := &appsv1.Deployment{}
 			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(fields), live)).To(Succeed())
 			test.change(live)
-			g.Expect(HasDesiredValues(live, Deployment(aFoo(), image))).To(Equal(test.asDesired))
+			g.Expect(HasDesiredValues(live, Deployment(aFoo(), image))).To(Equal(test.hasDesiredValues))
 		})
 	}
 	NewWithT(t).Expect(HasDesiredValues(nil, Deployment(aFoo(), image))).To(BeFalse())

@@ -48,7 +48,7 @@ func (f *Failure) Error() string { return f.Message }
 func NameConflict(deploymentName string) *Failure {
 	return &Failure{
 		Reason:  v1alpha1.ReasonNameConflict,
-		Message: fmt.Sprintf("Deployment %s already exists and is not owned by this object: it is left unchanged", deploymentName),
+		Message: fmt.Sprintf("Deployment %s already exists and has a different owner, or none: it is left unchanged", deploymentName),
 	}
 }
 

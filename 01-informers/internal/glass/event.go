@@ -52,8 +52,8 @@ const StageControl handmade.Stage = "control"
 // controlSynced is the type of the event that the first list is in the store.
 const controlSynced = "synced"
 
-// Event is one thing that happened, as the part of the informer in which it happened reports it: see handmade.Stage for the
-// stages and types.
+// Event is one thing that happened, as the part of the informer in which it happened reports it: see handmade.Stage
+// and StageControl for the stages and types.
 type Event struct {
 	// Seq counts the events of this run from 1, without a gap.
 	Seq uint64 `json:"seq"`

@@ -105,7 +105,8 @@ type Event struct {
 	Delay   time.Duration `json:"-"`
 	// Streamed: the list that starts is a streaming list.
 	Streamed bool `json:"-"`
-	// PartOfList: the event is for one object of a list that is queued or stored as one unit.
+	// PartOfList: a whole list is queued or stored at once, and the event is for one object: one in the list, or one that is
+	// deleted because the list does not have it.
 	PartOfList bool `json:"-"`
 	// BackedOff: the key was queued after its backoff.
 	BackedOff bool `json:"-"`

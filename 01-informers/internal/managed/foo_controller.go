@@ -113,11 +113,11 @@ func (r *FooReconciler) tryDeployment(ctx context.Context, f *v1alpha1.Foo) (foo
 	case failure.Reason == v1alpha1.ReasonApplyFailed:
 		retry = r.attempts.NoteRejected(f, failure)
 	}
-	// The Deployment may be as desired nevertheless, because another writer has changed it back.
+	// The Deployment may have the desired values nevertheless, because another writer has changed it back.
 	if failure != nil && foo.HasDesiredValues(deployment, foo.Deployment(f, r.image)) {
 		others, err := r.findOthers(ctx, f)
 		if err != nil || len(others) == 0 {
-			r.attempts.NoteAsDesired(f)
+			r.attempts.NoteHasDesiredValues(f)
 			return foo.Observation{Deployment: deployment}, retry.Wait, err
 		}
 	}

@@ -123,7 +123,7 @@ func (c *controller) rejected(f *v1alpha1.Foo, live *appsv1.Deployment, retry fo
 		return foo.Observation{}, 0, err
 	}
 	if len(others) == 0 && foo.HasDesiredValues(live, foo.Deployment(f, c.image)) {
-		c.attempts.NoteAsDesired(f)
+		c.attempts.NoteHasDesiredValues(f)
 		return foo.Observation{Deployment: live}, retry.Wait, nil
 	}
 	return foo.Observation{Deployment: live, Failure: retry.Failure, Exhausted: retry.Exhausted}, retry.Wait, nil

@@ -97,7 +97,7 @@ func TestDesiredServiceNamesAPortOnlyIfTheSpecDoes(t *testing.T) {
 	g.Expect(*desiredService(lolcow).Spec.Ports[0].NodePort).To(Equal(int32(30685)))
 }
 
-func TestReduce(t *testing.T) {
+func TestTransform(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	meta := metav1.ObjectMeta{

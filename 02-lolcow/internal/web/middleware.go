@@ -57,7 +57,7 @@ func (r *statusRecorder) WriteHeader(status int) {
 func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // wantsText reports whether the client prefers plain text: by its Accept header,
-// or, if that gives both the same quality, by being curl.
+// or, if that gives text/plain and text/html the same quality, by being curl.
 func wantsText(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	text, html := quality(accept, "text/plain"), quality(accept, "text/html")

@@ -88,8 +88,8 @@ const (
 	// ReasonNotOwned means that no Flux of the same name owns the FluxSetup. The operator creates nothing for it.
 	ReasonNotOwned = "NotOwned"
 
-	// ReasonNameConflict means that an object of the same name exists and is not owned by this object. The operator does not
-	// change it.
+	// ReasonNameConflict means that an object of the same name exists and has a different owner, or none. The operator does
+	// not change it.
 	ReasonNameConflict = "NameConflict"
 
 	// ReasonApplyFailed means that the API server rejected an object, or a deletion; the message is the API server's. Or an

@@ -63,7 +63,7 @@ func TestFluxThatIsTooLarge(t *testing.T) {
 	}, watchTimeout, time.Millisecond).Should(Succeed())
 	for range 3 {
 		_, err := w.tryReconcile()
-		w.Expect(err).To(MatchError(ContainSubstring("delete the custom resource, and create one with a smaller spec")))
+		w.Expect(err).To(MatchError(ContainSubstring("delete the Flux, and create one with a smaller spec")))
 	}
 	w.Expect(w.setupWrites).To(Equal(1), "it is retried only when the retry is due")
 	w.Expect(w.recorded()).To(HaveEach(Equal("Warning ApplyFailed " +
@@ -81,6 +81,6 @@ func TestTooLargeIsRejected(t *testing.T) {
 		g := NewWithT(t)
 		failure := failureOf(classify("applying FluxSetup job", err))
 		g.Expect(failure.reason).To(Equal(v1alpha1.ReasonApplyFailed))
-		g.Expect(failure.message).To(And(HavePrefix("applying FluxSetup job: "), HaveSuffix("create a smaller one")))
+		g.Expect(failure.message).To(And(HavePrefix("applying FluxSetup job: "), HaveSuffix("delete the Flux, and create one with a smaller spec")))
 	}
 }

@@ -142,8 +142,8 @@ func createByApply[C typedApplyConfiguration[C]](ctx context.Context, c client.C
 }
 
 // decodeStored decodes what the API server has stored after an apply into live: the newest state, without waiting for the
-// cache. It returns a rejection if a stored value is not the desired one. Only admission can have changed it, because both are
-// of the same request; another apply would change nothing.
+// cache. It returns a rejection if a stored value is not the desired one. Only admission can have changed it, because no other
+// client can write between a request and its response; another apply would change nothing.
 func decodeStored(dependent string, desired applyConfiguration, stored map[string]any, live client.Object) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored, live); err != nil {
 		return fmt.Errorf("reading the response to an apply: %w", err)
@@ -173,8 +173,8 @@ func firstDifference(desired, stored map[string]any) string {
 	return ""
 }
 
-// covers reports whether an actual value contains the desired one. A list of objects contains a desired one if each
-// desired object is covered by some object in it, in any order: other writers may have added objects.
+// covers reports whether an actual value contains the desired one. A list of objects contains the desired list if each desired
+// object is covered by some object in it, in any order: other writers may have added objects.
 func covers(actual, desired any) bool {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -214,8 +214,8 @@ func replaceLists(ctx context.Context, c client.Client, fieldOwner string, live 
 	return c.Patch(ctx, live, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(fieldOwner))
 }
 
-// rekey removes from a list of type map the elements that conflict with the desired one: they have another key. If no element
-// has the desired key, the first of them gets it and stays. rekey returns nil if there is no conflict.
+// rekey removes from a list with listType=map the elements that have another key than the desired one and conflict with it. If
+// no element has the desired key, the first of them gets it and stays. rekey returns nil if there is no conflict.
 func rekey[E any](list []E, hasKey, conflicts func(E) bool, setKey func(*E)) []E {
 	var kept, others []E
 	for _, element := range list {
@@ -237,7 +237,7 @@ func rekey[E any](list []E, hasKey, conflicts func(E) bool, setKey func(*E)) []E
 
 // rekeyServicePort corrects a Service in which another writer has given our port another number or protocol. Number
 // and protocol are the key of the list. So an apply would add our port as a second entry, and the API server would reject that:
-// two ports cannot have the same name or node port.
+// two ports cannot have the same name, or the same protocol and node port.
 func rekeyServicePort(live *corev1.Service, desired *corev1ac.ServiceApplyConfiguration) []replacement {
 	ours := desired.Spec.Ports[0]
 	ports := rekey(live.Spec.Ports,

@@ -110,7 +110,7 @@ func TestFluxSetupNotOwnedIsNotAdoptedInARace(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.namespace}, Spec: jobSpec(),
 	})).To(Succeed())
 	_, _ = w.tryReconcile()
-	const message = "FluxSetup job already exists and is not owned by this object: it is left unchanged"
+	const message = "FluxSetup job already exists and has a different owner, or none: it is left unchanged"
 	w.Expect(conditionOf(w.flux().Status.Conditions, v1alpha1.ConditionSetupReady).Message).To(Equal(message))
 	w.reconcile()
 	flux := w.flux()

@@ -15,8 +15,8 @@ import (
 
 // fluxObservation is what one reconciliation of a Flux observed. The status is computed from it alone.
 type fluxObservation struct {
-	// plan is what the reconciliation decided to do, including what prevents a FluxSetup, and the result if the
-	// Flux has finished.
+	// plan is what the reconciliation decided to do, including what prevents a FluxSetup, and the end of the Flux if the
+	// status does not say so yet.
 	plan
 	// now is the time of the observation.
 	now time.Time
@@ -28,8 +28,9 @@ type fluxObservation struct {
 	failure *failure
 }
 
-// fluxStatus computes the status from the observation. It computes everything anew except what must persist: the result,
-// what was copied from a FluxSetup that was deleted, and the cause of a restart until the quorum is reached again.
+// fluxStatus computes the status from the observation. After a failed read it changes only SetupReady; after the end of the
+// Flux, only that and a late result (see lateEnding). Otherwise it keeps what was copied from a FluxSetup that was deleted, and
+// the cause of a restart until the quorum is reached again.
 func fluxStatus(flux *v1alpha1.Flux, observed fluxObservation) v1alpha1.FluxStatus {
 	now := metav1.NewTime(observed.now)
 	status := *flux.Status.DeepCopy()

@@ -42,7 +42,7 @@ func TestObjectNotOwnedIsANameConflictAndUntouched(t *testing.T) {
 
 			result, err := b.try()
 			message := b.expect(v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-			b.Expect(message).To(Equal(kind + " " + other.GetName() + " already exists and is not owned by this object: it is left unchanged"))
+			b.Expect(message).To(Equal(kind + " " + other.GetName() + " already exists and has a different owner, or none: it is left unchanged"))
 			b.expect(v1alpha1.ConditionQuorumReached, metav1.ConditionFalse, v1alpha1.ReasonStarting)
 			if kind == "Secret" {
 				b.Expect(err).To(MatchError(errNotWatched), "it is retried, because no event reports its deletion")

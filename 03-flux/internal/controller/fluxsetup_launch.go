@@ -106,11 +106,11 @@ func (r *FluxSetupReconciler) prepare(ctx context.Context, setup *v1alpha1.FluxS
 	return err == nil, err
 }
 
-// mayLaunch reads the Flux from the API server, and rejects a launch that the Flux does not allow. Whatever raised
-// spec.attempt or created the FluxSetup, nothing runs for a Flux that has ended, or that has recorded another
-// FluxSetup. Nothing runs either for a Flux that has recorded none: if this FluxSetup were deleted, the Flux controller
-// would create another one, and the command would run again. If the Flux is suspended, another client has resumed
-// its FluxSetup: nothing is launched, and the Flux controller suspends it again.
+// mayLaunch reads the Flux from the API server, and rejects a launch that the Flux does not allow. Whatever raised spec.attempt
+// or created the FluxSetup, nothing runs for a Flux that has ended, or that has recorded another FluxSetup. Nothing runs either
+// for a Flux that has recorded none: if this FluxSetup were deleted, the Flux controller would create another one, and the
+// command would run again. Nor does anything run for a Flux that is suspended: its FluxSetup is not suspended yet, or another
+// client has resumed it. The Flux controller suspends it.
 func (r *FluxSetupReconciler) mayLaunch(ctx context.Context, setup *v1alpha1.FluxSetup) error {
 	var flux v1alpha1.Flux
 	err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(setup), &flux)

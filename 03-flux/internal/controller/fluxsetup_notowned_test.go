@@ -52,7 +52,7 @@ func TestFluxSetupMadeByHandDeletesNoJob(t *testing.T) {
 			b.Expect(b.job()).To(Equal(job), "it is left unchanged")
 			configured := conditionOf(b.setup().Status.Conditions, v1alpha1.ConditionConfigured)
 			b.Expect(configured.Reason).To(Equal(v1alpha1.ReasonNameConflict))
-			b.Expect(configured.Message).To(Equal("Job bees-1 already exists and is not owned by this object: it is left unchanged"))
+			b.Expect(configured.Message).To(Equal("Job bees-1 already exists and has a different owner, or none: it is left unchanged"))
 		})
 	}
 }

@@ -30,7 +30,7 @@ import (
 const watchTimeout = 30 * time.Second
 
 // What the cache keeps is enough for every decision that is based on it.
-func TestReduceKeepsWhatDecisionsNeed(t *testing.T) {
+func TestTransformKeepsWhatDecisionsNeed(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	setup := launchedSetup(fullFlux())

@@ -55,7 +55,7 @@ func TestNameConflict(t *testing.T) {
 	before := f.daemonSets()["job-1"]
 	f.create(workers(3))
 	running := f.expectNotRunning(v1alpha1.ReasonNameConflict)
-	f.Expect(running.Message).To(Equal("DaemonSet job-1 already exists and is not owned by this object: it is left unchanged"))
+	f.Expect(running.Message).To(Equal("DaemonSet job-1 already exists and has a different owner, or none: it is left unchanged"))
 	f.Expect(f.daemonSets()["job-1"]).To(Equal(before))
 	f.Expect(f.places()).To(Equal([]string{"a/0", "b/0"}), "the other rounds are created")
 	f.expectSteadyState()

@@ -12,8 +12,8 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-// Errors of a reconciliation are of three classes. The work queue retries them with back-off, except those that a retry cannot
-// resolve: an event triggers the next reconciliation, or the rejection is permanent (see retryable).
+// Errors of a reconciliation are of three classes. The work queue retries them with back-off, except those that need no retry:
+// an event reports that they are resolved, or only a restart of the operator resolves them (see retryable).
 //
 //  1. rejected: the API server rejects a dependent, or an object that is not ours has its name. The same request fails
 //     until the spec or the cluster changes.
@@ -42,11 +42,11 @@ var errStale = errors.New("the cache is behind the API server")
 // reported, because the object with the status is being deleted, too.
 var errNamespaceTerminating = errors.New("the namespace is being deleted")
 
-// nameConflict says that an object with the name of a dependent exists, but is not owned by this object.
+// nameConflict says that an object with the name of a dependent exists, and has a different owner or none.
 func nameConflict(dependent string) *rejectedError {
 	return &rejectedError{
 		reason:  v1alpha1.ReasonNameConflict,
-		message: dependent + " already exists and is not owned by this object: it is left unchanged",
+		message: dependent + " already exists and has a different owner, or none: it is left unchanged",
 	}
 }
 
@@ -65,7 +65,7 @@ func classify(action string, err error) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%s: %w: %w", action, errNamespaceTerminating, err)
 	case isTooLarge(err):
-		message := fmt.Sprintf("%s: %v: delete the custom resource, and create one with a smaller spec", action, err)
+		message := fmt.Sprintf("%s: %v: delete the Goop, and create one with a smaller spec", action, err)
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: message, cause: err}
 	case isRejection(err):
 		return &rejectedError{reason: v1alpha1.ReasonApplyFailed, message: err.Error(), cause: err}
@@ -140,7 +140,7 @@ func failureOf(err error) *failure {
 	return found
 }
 
-// hasReason reports whether err contains a rejection with a reason.
+// hasReason reports whether err contains a rejection with this reason.
 func hasReason(err error, reason string) bool {
 	for _, one := range split(err) {
 		var rejected *rejectedError
@@ -151,7 +151,7 @@ func hasReason(err error, reason string) bool {
 	return false
 }
 
-// without returns err without the rejections that have a reason; nil if nothing else is left.
+// without returns err without the rejections that have this reason; nil if nothing else is left.
 func without(err error, reason string) error {
 	var others []error
 	for _, one := range split(err) {

@@ -107,7 +107,7 @@ func TestDeletionsEnqueueByName(t *testing.T) {
 }
 
 // The cache keeps everything that decisions need, and nothing else.
-func TestReduceKeepsWhatDecisionsNeed(t *testing.T) {
+func TestTransformKeepsWhatDecisionsNeed(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	round := plan.Round{Number: 3, Nodes: []string{"a", "b"}}

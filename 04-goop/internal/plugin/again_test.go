@@ -71,7 +71,7 @@ func TestALogThatIsGoneAfterRestarts(t *testing.T) {
 			f.restart(goop + "-0-n1")
 			respond(w, 500, failure(500, metav1.StatusReasonInternalError, "the node does not respond", ""))
 		}), worker.Record{Tries: 1, Output: "work\nends\n"})
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0))
@@ -91,7 +91,7 @@ func TestHalfALineOfAContainerThatWasCut(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "whole\n")
 			f.finish(goop+"-0-n1", worker.Record{Tries: 2, Output: "whole\n"})
-			f.over(goop, 1)
+			f.end(goop, 1)
 		})
 	})
 	r := f.run("run", "--", "work")

@@ -33,8 +33,8 @@ func TestLs(t *testing.T) {
 	r := f.run("ls")
 	g.Expect(r).To(Equal(ran{0, "", "goop: there are no Goops in test\n"}))
 	f.goop("fresh", "sleep", "")
-	f.over(f.goop("done", "sh", "-c", "echo a; echo b; echo something quite long"), 3)
-	f.over(f.goop("lost", "false"), 1, v1alpha1.Failure{Node: "n1", ExitCode: 9})
+	f.end(f.goop("done", "sh", "-c", "echo a; echo b; echo something quite long"), 3)
+	f.end(f.goop("lost", "false"), 1, v1alpha1.Failure{Node: "n1", ExitCode: 9})
 	f.waits(f.goop("stuck", "true"), v1alpha1.ReasonNoEligibleNodes, "none")
 	r = f.run("ls")
 	g.Expect(r.code).To(Equal(0), r.err)
@@ -62,7 +62,7 @@ func TestLogs(t *testing.T) {
 
 func TestLogsWhosePodsAreGone(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.over(f.goop("hello", "true"), 2, v1alpha1.Failure{Node: "n3", ExitCode: 1, Output: "oh no"})
+	f.end(f.goop("hello", "true"), 2, v1alpha1.Failure{Node: "n3", ExitCode: 1, Output: "oh no"})
 	r := f.run("logs", "hello")
 	g.Expect(r.code).To(Equal(0))
 	g.Expect(r.out).To(Equal("n3: oh no\n"))
@@ -77,7 +77,7 @@ func TestLogsFollow(t *testing.T) {
 	f.ends("hello", "n1", 0, "one\n", 0)
 	eventually(t, "output", func() bool { return p.out.String() == "n1: one\n" })
 	f.ends("hello", "n2", 0, "two\n", 3)
-	f.over("hello", 1, v1alpha1.Failure{Node: "n2", ExitCode: 3})
+	f.end("hello", 1, v1alpha1.Failure{Node: "n2", ExitCode: 3})
 	g.Expect(p.end()).To(Equal(0))
 	g.Expect(p.out.String()).To(Equal("n1: one\nn2: two\n"))
 	g.Expect(f.has("hello")).To(BeTrue())
@@ -85,8 +85,8 @@ func TestLogsFollow(t *testing.T) {
 
 func TestWaitEndsAsRun(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.over(f.goop("failed", "true"), 1, v1alpha1.Failure{Node: "n1", ExitCode: 42})
-	f.over(f.goop("done", "true"), 1)
+	f.end(f.goop("failed", "true"), 1, v1alpha1.Failure{Node: "n1", ExitCode: 42})
+	f.end(f.goop("done", "true"), 1)
 	f.goop("running", "true")
 	f.waits(f.goop("rejected", "true"), v1alpha1.ReasonHostAccessNotAllowed, "no")
 	f.update(f.goop("late", "true"), func(goop *v1alpha1.Goop) {
@@ -173,7 +173,7 @@ func TestHelpHasExamplesThatParse(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.goop("one", "true")
-	f.over(f.goop("two", "uname", "-a"), 1)
+	f.end(f.goop("two", "uname", "-a"), 1)
 	complete := func(args ...string) string {
 		return f.run(append([]string{"__complete"}, args...)...).out
 	}

@@ -47,7 +47,7 @@ func (a *app) follow(ctx context.Context, s *session, then func(why error)) erro
 
 // leftOvers shows the existing output of workers that were not read to the end. If the work has ended, it also shows the
 // failures in the status whose pods no longer exist.
-func (s *session) leftOvers(over bool) error {
+func (s *session) leftOvers(ended bool) error {
 	if s.sink == nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (s *session) leftOvers(over bool) error {
 			failed = errors.Join(failed, w.out.end(w.cutShort()))
 		}
 	}
-	if !over {
+	if !ended {
 		return failed
 	}
 	for _, f := range s.goop.Status.Failures {

@@ -44,7 +44,7 @@ func (a *app) create(work context.Context, api *api, goop *v1alpha1.Goop) (*v1al
 	var sent atomic.Bool
 	var unclear error
 	for try := 1; ; try++ {
-		created, err := api.createUnlessOver(work, ctx, goop, &sent)
+		created, err := api.createUnlessCancelled(work, ctx, goop, &sent)
 		if err == nil {
 			return created, nil
 		}
@@ -77,8 +77,8 @@ func firstUnclear(unclear, err error, rejected bool) error {
 	return unclear
 }
 
-// createUnlessOver sends a request, unless the work was cancelled.
-func (a *api) createUnlessOver(work, ctx context.Context, goop *v1alpha1.Goop, sent *atomic.Bool) (*v1alpha1.Goop, error) {
+// createUnlessCancelled sends a request, unless the work was cancelled.
+func (a *api) createUnlessCancelled(work, ctx context.Context, goop *v1alpha1.Goop, sent *atomic.Bool) (*v1alpha1.Goop, error) {
 	if err := context.Cause(work); err != nil {
 		return nil, err
 	}

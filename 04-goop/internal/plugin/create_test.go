@@ -15,7 +15,7 @@ func TestRunFindsTheGoopWhoseCreationGotNoResponse(t *testing.T) {
 	f.breaksOff(1, true)
 	f.operator(func(goop string) {
 		f.ends(goop, "n1", 0, "once\n", 0)
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0), r.err)
@@ -31,7 +31,7 @@ func TestRunFindsTheGoopThoughTheServerRejectsASecond(t *testing.T) {
 	f.breaksOff(1, true)
 	f.rejects("get goops", failure(500, metav1.StatusReasonInternalError, "etcd has no leader", "x"))
 	f.operator(func(goop string) {
-		f.over(goop, 0)
+		f.end(goop, 0)
 		f.rejects("create goops", failure(403, metav1.StatusReasonForbidden, "exceeded quota", "x"))
 		eventually(t, "it is looked up in vain", func() bool { return f.count("get goops") > 0 })
 		f.permits("get goops")
@@ -44,7 +44,7 @@ func TestRunFindsTheGoopThoughTheServerRejectsASecond(t *testing.T) {
 func TestRunCreatesAgainWhatWasNotCreated(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.breaksOff(2, false)
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0), r.err)
 	g.Expect(f.count("create goops")).To(Equal(3))

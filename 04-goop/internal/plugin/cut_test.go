@@ -34,7 +34,7 @@ func TestAStreamThatEndsShortBeforeItsWorker(t *testing.T) {
 				if !inTheStream {
 					f.finish(pod, worker.Record{Tries: 1})
 				}
-				f.over(goop, 1)
+				f.end(goop, 1)
 			})
 			r := f.run("run", "--", "work")
 			g.Expect(r).To(Equal(ran{0, "n1: one\nn1: two\nn1: three\n", ""}))
@@ -54,7 +54,7 @@ func TestAWholeLogThatIsCut(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "one\ntwo\n")
 		}), worker.Record{Tries: 1, Output: "one\ntwo\n"})
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r).To(Equal(ran{0, "n1: one\nn1: two\n", ""}))
@@ -65,7 +65,7 @@ func TestALogThatDiffersFromItsRecord(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
 		f.finish(f.worker(goop, "n1", 0, text("out\nerr\n")), worker.Record{Tries: 1, Output: "err\nout\n"})
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r).To(Equal(ran{0, "n1: out\nn1: err\n", ""}))
@@ -86,7 +86,7 @@ func TestALogWhoseBeginningWasRotatedAfterItWasRead(t *testing.T) {
 			default:
 				linesFrom(1, "two\nthree\nfour\n")(w, r)
 				f.finish(goop+"-0-n1", worker.Record{Tries: 1})
-				f.over(goop, 1)
+				f.end(goop, 1)
 			}
 		})
 	})
@@ -115,7 +115,7 @@ func TestMessagesOfTheKubeletInALog(t *testing.T) {
 			_, _ = io.WriteString(w, "begun\n")
 			kubeletSays(w, "failed to create fsnotify watcher:\ntoo many open files")
 		}), worker.Record{Tries: 1, Output: "begun\nended\n"})
-		f.over(goop, 4)
+		f.end(goop, 4)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0))
@@ -146,7 +146,7 @@ func TestALogThatIsCutWithinItsRecord(t *testing.T) {
 					w.(http.Flusher).Flush()
 					f.finish(goop+"-0-n1", worker.Record{Tries: 1, Output: test.output})
 					f.removePod(goop + "-0-n1")
-					f.over(goop, 1)
+					f.end(goop, 1)
 				})
 			})
 			r := f.run("run", "--", "work")

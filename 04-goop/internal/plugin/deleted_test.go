@@ -18,7 +18,7 @@ func TestRunFindsTheGoopThoughTheWatchCacheLacksIt(t *testing.T) {
 	f.isStale()
 	f.operator(func(goop string) {
 		f.ends(goop, "n1", 0, "hello\n", 0)
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "hello")
 	g.Expect(r.code).To(Equal(0), r.err)

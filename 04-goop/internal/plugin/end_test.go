@@ -31,7 +31,7 @@ func TestRunSaysHowToDeleteWhatItCouldNot(t *testing.T) {
 	endingWithin = time.Second
 	g, f := NewWithT(t), newFake(t)
 	f.rejects("delete goops", noLeader)
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	r := f.run("run", "--", "true")
 	g.Expect(r.code).To(Equal(1))
 	g.Expect(r.err).To(HaveSuffix("error: ending the Goop " + f.name() + ": etcd has no leader; it may still be there: kubectl goop cancel " +
@@ -44,7 +44,7 @@ func TestRunDeletesAgainWithAnotherToken(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.rejects("delete goops", failure(401, metav1.StatusReasonUnauthorized, "the token has expired", "x"))
 	f.operator(func(goop string) {
-		f.over(goop, 0)
+		f.end(goop, 0)
 		eventually(t, "the deletion fails", func() bool { return f.count("delete goops") > 0 })
 		f.permits("delete goops")
 	})
@@ -57,7 +57,7 @@ func TestRunDeletesAgainWithAnotherToken(t *testing.T) {
 func TestRunDoesNotInsistOnATokenThatHasExpired(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.rejects("delete goops", failure(401, metav1.StatusReasonUnauthorized, "the token has expired", "x"))
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	g.Expect(f.run("run", "--", "true").code).To(Equal(1))
 	g.Expect(f.count("delete goops")).To(Equal(maxTries))
 }
@@ -66,7 +66,7 @@ func TestRunDoesNotInsistOnATokenThatHasExpired(t *testing.T) {
 func TestRunDoesNotInsistOnADeletion(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.rejects("delete goops", failure(403, metav1.StatusReasonForbidden, "you may not delete", "x"))
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	g.Expect(f.run("run", "--", "true").code).To(Equal(1))
 	g.Expect(f.count("delete goops")).To(Equal(1))
 }
@@ -76,7 +76,7 @@ func TestRunSuspendsNothingThatHasEnded(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
 		f.worker(goop, "n1", 0, hangs)
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	p := f.start("run", "--keep", "--", "true")
 	eventually(t, "its end", func() bool { return p.out.String() != "" && f.all()[f.name()].Ended() })

@@ -52,7 +52,7 @@ func TestOutputOnATerminalIsEscapedUnlessAsked(t *testing.T) {
 					f.finish(f.worker(goop, "n2", 0, func(w http.ResponseWriter, _ *http.Request) {
 						_, _ = io.WriteString(w, "no\x1bend")
 					}), worker.Record{Tries: 1})
-					f.over(goop, 2)
+					f.end(goop, 2)
 				})
 				args := append([]string{"run", "--raw=" + map[bool]string{true: "true", false: "false"}[raw]}, flags...)
 				screen, code := onTerminal(t, f, []string{"TERM=dumb"}, func(*process) {}, append(args, "--", "hello")...)
@@ -77,7 +77,7 @@ func TestOutputToAPipeIsNotEscaped(t *testing.T) {
 		g, f := NewWithT(t), newFake(t)
 		f.operator(func(goop string) {
 			f.ends(goop, "n1", 0, "\x1b[31mred\r\n", 0)
-			f.over(goop, 1)
+			f.end(goop, 1)
 		})
 		r := f.run(append(append([]string{"run"}, flags...), "--", "hello")...)
 		g.Expect(r.out).To(HaveSuffix("\x1b[31mred\r\n"))
@@ -90,7 +90,7 @@ func TestObjectsOnATerminalAreEscaped(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			g, f := NewWithT(t), newFake(t)
 			f.goop("hello", "true")
-			f.over("hello", 0, v1alpha1.Failure{Node: "n1", ExitCode: 1, Output: "txt.\u202eexe"})
+			f.end("hello", 0, v1alpha1.Failure{Node: "n1", ExitCode: 1, Output: "txt.\u202eexe"})
 			screen, code := onTerminal(t, f, nil, func(*process) {}, "ls", "-o", format)
 			g.Expect(code).To(Equal(0), screen)
 			g.Expect(screen).To(ContainSubstring(`txt.\u202eexe`))

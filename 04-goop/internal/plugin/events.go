@@ -104,7 +104,7 @@ func (s *session) update(w *workerState, f facts) {
 		w.doneAt = s.clock.Now()
 	}
 	if justEnded {
-		// The log is now read to its end, with a new number of tries.
+		// From now on the log is read to its end. Tries are counted from 0 again, also if the log was given up before.
 		w.tries, w.brokenAt, w.lost = 0, time.Time{}, ""
 	}
 	w.facts = f

@@ -103,8 +103,8 @@ func (f *fake) removePod(pod string) {
 	f.change("pods", "DELETED", old)
 }
 
-// over sets the status of a Goop that has ended.
-func (f *fake) over(goop string, succeeded int32, failures ...v1alpha1.Failure) {
+// end sets the status of a Goop that has ended.
+func (f *fake) end(goop string, succeeded int32, failures ...v1alpha1.Failure) {
 	f.update(goop, func(g *v1alpha1.Goop) {
 		g.Status.ObservedGeneration, g.Status.Desired = 1, succeeded+int32(len(failures))
 		g.Status.Succeeded, g.Status.Failed = succeeded, int32(len(failures))

@@ -11,7 +11,7 @@ import (
 // A hint is a command that can be pasted into a shell. It uses the same cluster, namespace and user as this command.
 func TestHintsRepeatTheFlagsThatWereGiven(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	odd := filepath.Join(t.TempDir(), "it's my config")
 	text, err := os.ReadFile(f.kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())

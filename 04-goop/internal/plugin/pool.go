@@ -22,7 +22,7 @@ const (
 	idle    phase = iota // the command has not begun, or the session waits only for its end
 	queued               // waits for its turn to be read
 	reading              // a goroutine reads it
-	resting              // waits for a time before it may be queued again
+	resting              // waits for a time, or for its end, before it is queued again
 	settled              // everything was read, or is given up
 )
 
@@ -50,11 +50,12 @@ type workerState struct {
 
 // pool decides which worker is next. Each queue is first in, first out.
 type pool struct {
-	done, running []*workerState // workers that are done or not followed, and workers whose command is running
-	rest          []*workerState
-	open          int // how many are being read
-	followed      int // how many of these were running commands when the reading began
-	active        int // how many are queued, being read or resting
+	// ahead are workers that have ended, are gone or are not followed; of the others the command is running.
+	ahead, running []*workerState
+	rest           []*workerState
+	open           int // how many are being read
+	followed       int // how many of these were running commands when the reading began
+	active         int // how many are queued, being read or resting
 }
 
 // enter moves a worker to a phase, and updates the counts.
@@ -70,24 +71,24 @@ func (p *pool) enter(w *workerState, next phase) {
 }
 
 // queue adds a worker to the end of a queue.
-func (p *pool) queue(w *workerState, done bool) {
+func (p *pool) queue(w *workerState, ahead bool) {
 	p.enter(w, queued)
-	if done {
-		p.done = append(p.done, w)
+	if ahead {
+		p.ahead = append(p.ahead, w)
 	} else {
 		p.running = append(p.running, w)
 	}
 }
 
 // prioritize moves a worker whose command has just ended to the other queue. Its old entry is skipped later.
-func (p *pool) prioritize(w *workerState) { p.done = append(p.done, w) }
+func (p *pool) prioritize(w *workerState) { p.ahead = append(p.ahead, w) }
 
 // next returns the next worker, or nil.
 func (p *pool) next() *workerState {
 	if p.open >= maxStreams {
 		return nil
 	}
-	if w := first(&p.done); w != nil {
+	if w := first(&p.ahead); w != nil {
 		return w
 	}
 	if p.followed >= maxFollowed {

@@ -255,7 +255,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		close(speak)
 		eventually(t, "output", func() bool { return strings.Contains(p.out.String(), "hello") })
 		f.finish(<-pods, worker.Record{Tries: 1})
-		f.over(f.name(), 1)
+		f.end(f.name(), 1)
 	}, "run", "--", "hello")
 	took := time.Since(began)
 	g.Expect(code).To(Equal(0))
@@ -272,7 +272,7 @@ func TestNoColoursWhereTheyAreDisabled(t *testing.T) {
 			f.operator(func(goop string) {
 				f.ends(goop, "n1", 0, "hello\n", 0)
 				<-time.After(500 * time.Millisecond)
-				f.over(goop, 1)
+				f.end(goop, 1)
 			})
 			screen, code := onTerminal(t, f, []string{env}, func(*process) {}, "run", "--", "hello")
 			g.Expect(code).To(Equal(0))

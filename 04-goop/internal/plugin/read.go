@@ -187,8 +187,8 @@ func (s *session) requeue(w *workerState) {
 	s.queueIfReadable(w)
 }
 
-// queueIfReadable queues a worker if there is anything to read. If its log was given up while it was running, only the record
-// can be read, after its end.
+// queueIfReadable queues a worker if there is anything to read or to report. With toTheEnd, a worker whose log was given up
+// while it was running is queued again only after its end: then the log is tried once more (see update).
 func (s *session) queueIfReadable(w *workerState) {
 	given := w.gone || w.cut
 	switch {

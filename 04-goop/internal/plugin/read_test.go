@@ -40,7 +40,7 @@ func TestAWorkerThatIsRestartedIsReadAgain(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "second try\n")
 			f.finish(goop+"-0-n1", worker.Record{Tries: 2})
-			f.over(goop, 1)
+			f.end(goop, 1)
 		})
 	})
 	r := f.run("run", "--", "work")
@@ -57,7 +57,7 @@ func TestAnEndedWorkerIsShownOnce(t *testing.T) {
 		eventually(t, "the log is read", func() bool { return f.count("get logs") == 1 })
 		f.restart(pod)
 		f.finish(pod, worker.Record{Tries: 1})
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r).To(Equal(ran{0, "n1: done\n", ""}))
@@ -75,7 +75,7 @@ func TestALogThatWasRotatedMeanwhile(t *testing.T) {
 			}
 			linesFrom(5, "six\n")(w, r)
 			f.finish(goop+"-0-n1", worker.Record{Tries: 1})
-			f.over(goop, 1)
+			f.end(goop, 1)
 		})
 	})
 	r := f.run("run", "--", "work")
@@ -98,7 +98,7 @@ func TestALogThatFailsAndThenDoesNot(t *testing.T) {
 		f.finish(f.worker(goop, "n2", 0, func(w http.ResponseWriter, _ *http.Request) {
 			respond(w, 500, failure(500, metav1.StatusReasonInternalError, "the node does not respond", ""))
 		}), worker.Record{Tries: 1, Output: "record"})
-		f.over(goop, 2)
+		f.end(goop, 2)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0))
@@ -114,7 +114,7 @@ func TestWorkersThatOutliveTheWorkAreGivenUp(t *testing.T) {
 	f.operator(func(goop string) {
 		f.worker(goop, "n1", 0, hangs)
 		f.ends(goop, "n2", 0, "oh\n", 3)
-		f.over(goop, 0, v1alpha1.Failure{Node: "n2", ExitCode: 3})
+		f.end(goop, 0, v1alpha1.Failure{Node: "n2", ExitCode: 3})
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(3))
@@ -135,7 +135,7 @@ func TestPodsThatAreDeliveredLate(t *testing.T) {
 		})
 		other := f.worker(goop, "n2", 0, text("done\n"))
 		f.finish(other, worker.Record{Tries: 1})
-		f.over(goop, 2)
+		f.end(goop, 2)
 		for range 25 { // in all longer than stragglers; the time between two is a fifteenth of it
 			<-time.After(200 * time.Millisecond)
 			f.alter(other, func(pod *corev1.Pod) { pod.Labels["another"] = "change" })
@@ -166,7 +166,7 @@ func TestRunWithoutAPermissionToListPods(t *testing.T) {
 	f.rejects("list pods", forbidden)
 	f.rejects("watch pods", forbidden)
 	f.operator(func(goop string) {
-		f.over(goop, 2, v1alpha1.Failure{Node: "n2", ExitCode: 3, Output: "oh"})
+		f.end(goop, 2, v1alpha1.Failure{Node: "n2", ExitCode: 3, Output: "oh"})
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(3))
@@ -186,7 +186,7 @@ func TestALogThatIsNotFoundForAMoment(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "all of it\n")
 		}), worker.Record{Tries: 1, Output: "record"})
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0))
@@ -217,7 +217,7 @@ func TestRunEndsThoughPodsAreNeverListed(t *testing.T) {
 	broken := failure(500, metav1.StatusReasonInternalError, "etcd does not respond", "")
 	f.rejects("list pods", broken)
 	f.rejects("watch pods", broken)
-	f.operator(func(goop string) { f.over(goop, 2) })
+	f.operator(func(goop string) { f.end(goop, 2) })
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0))
 	g.Expect(r.err).To(ContainSubstring("etcd does not respond"))
@@ -244,7 +244,7 @@ func TestRunOutlivesAMomentaryDenial(t *testing.T) {
 		f.permits(request)
 	}
 	f.ends(f.name(), "n1", 0, "hello\n", 0)
-	f.over(f.name(), 1)
+	f.end(f.name(), 1)
 	g.Expect(p.end()).To(Equal(0))
 	g.Expect(p.out.String()).To(Equal("n1: hello\n"))
 }

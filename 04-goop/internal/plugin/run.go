@@ -100,7 +100,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&r.image, "image", "", "container image to run in; busybox, if unset")
 	flags.DurationVar(&r.timeout, "timeout", 0, "cancel the work after this time, as 90s or 1h30m; never, if unset")
 	flags.DurationVar(&r.ttl, "ttl", defaultTTL,
-		"how long the workers and their logs are kept if this program was killed; 0 keeps them until the Goop is deleted, which is the default with --keep")
+		"how long the workers and their logs are kept after the end of the work, with --keep or if this program was killed; "+
+			"0 keeps them until the Goop is deleted, which is the default with --keep")
 	flags.StringVar(&r.hostRoot, "host-root", "", "the node's files at /host: ro or rw; the operator must allow it")
 	flags.Int32Var(&r.retries, "retries", 0, "how often a worker is retried that does not exit with 0")
 	flags.BoolVar(&r.tolerateAll, "tolerate-all", false,

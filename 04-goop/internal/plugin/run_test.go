@@ -30,7 +30,7 @@ func TestRunStreamsLinesAndRemovesTheGoop(t *testing.T) {
 	f.operator(func(goop string) {
 		f.ends(goop, "n1", 0, "Linux\nno end", 0)
 		f.ends(goop, "n2", 0, "", 0)
-		f.over(goop, 2)
+		f.end(goop, 2)
 	})
 	r := f.run("run", "--", "uname")
 	g.Expect(r.code).To(Equal(0), r.err)
@@ -44,7 +44,7 @@ func TestRunCreatesWhatTheFlagsDescribe(t *testing.T) {
 	var created *v1alpha1.Goop
 	f.creates(func(goop *v1alpha1.Goop) {
 		created = goop
-		f.over(goop.Name, 0)
+		f.end(goop.Name, 0)
 	})
 	r := f.run("run", "--nodes", "a=b,c=d", "--count", "3", "--image", "img", "--timeout", "90s", "--host-root", "ro",
 		"--retries", "2", "--tolerate-all", "--", "ls", "-l", "--", "--help")
@@ -61,7 +61,7 @@ func TestRunEndsAsTheWorkersDid(t *testing.T) {
 		f.ends(goop, "n1", 0, "a\n", 3)
 		f.ends(goop, "n2", 0, "b\n", 7)
 		f.ends(goop, "n3", 0, "c\n", 0)
-		f.over(goop, 1, v1alpha1.Failure{Node: "n1", ExitCode: 3}, v1alpha1.Failure{Node: "n2", ExitCode: 7})
+		f.end(goop, 1, v1alpha1.Failure{Node: "n1", ExitCode: 3}, v1alpha1.Failure{Node: "n2", ExitCode: 7})
 	})
 	r := f.run("run", "--", "false")
 	g.Expect(r.code).To(Equal(7))
@@ -75,7 +75,7 @@ func TestRunNamesTheRoundWhereNodesHaveSeveralWorkers(t *testing.T) {
 		first := f.worker(goop, "n1", 0, text("zero\n"))
 		f.ends(goop, "n1", 1, "one\n", 0)
 		f.finish(first, worker.Record{Tries: 1})
-		f.over(goop, 2)
+		f.end(goop, 2)
 	})
 	r := f.run("run", "--count", "2", "--group", "--", "uname")
 	g.Expect(r.code).To(Equal(0), r.err)
@@ -98,7 +98,7 @@ func TestRunShowsOutputAtOnce(t *testing.T) {
 	eventually(t, "the first line", func() bool { return p.out.String() == "n1: first\n" })
 	close(more)
 	f.finish(pod, worker.Record{Tries: 1})
-	f.over(f.name(), 1)
+	f.end(f.name(), 1)
 	g.Expect(p.end()).To(Equal(0), p.err.String())
 	g.Expect(p.out.String()).To(Equal("n1: first\nn1: second\n"))
 	g.Expect(f.count("get logs")).To(Equal(2), "an end of the stream is no proof that it was whole")
@@ -116,7 +116,7 @@ func TestRunGoesOnWithAStreamThatBrokeOff(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "one\ntwo\nthree\n")
 			f.finish(goop+"-0-n1", worker.Record{Tries: 1})
-			f.over(goop, 1)
+			f.end(goop, 1)
 		})
 	})
 	r := f.run("run", "--", "work")
@@ -132,7 +132,7 @@ func TestRunFallsBackToTheRecord(t *testing.T) {
 		pod := f.worker(goop, "n2", 0, nil)
 		f.finish(pod, worker.Record{ExitCode: 4, Tries: 1, Output: "never seen"})
 		f.removePod(pod)
-		f.over(goop, 1, v1alpha1.Failure{Node: "n2", ExitCode: 4, Output: "from the status"})
+		f.end(goop, 1, v1alpha1.Failure{Node: "n2", ExitCode: 4, Output: "from the status"})
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(4))
@@ -147,7 +147,7 @@ func TestRunSaysThatLogsAreForbidden(t *testing.T) {
 	f.rejects("get logs", failure(403, metav1.StatusReasonForbidden, "logs are not for you", "x"))
 	f.operator(func(goop string) {
 		f.finish(f.worker(goop, "n1", 0, nil), worker.Record{Tries: 1, Output: "last words"})
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0))
@@ -174,7 +174,7 @@ func TestRunTimesOut(t *testing.T) {
 
 func TestRunKeepsTheGoop(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	r := f.run("run", "--keep", "--", "true")
 	g.Expect(r.code).To(Equal(0), r.err)
 	g.Expect(r.err).To(Equal("goop: the Goop " + f.name() + " is created and will be kept: kubectl goop logs " + f.name() + " -n test --kubeconfig " + f.kubeconfig + "\n"))
@@ -203,7 +203,7 @@ func TestRunSaysWhatTheWorkWaitsFor(t *testing.T) {
 	program := f.begin("run", "--", "true")
 	eventually(t, "the last notice", func() bool { return strings.Contains(program.err.String(), "ImageNotPulled") })
 	f.ends(f.name(), "n1", 0, "at last\n", 0)
-	f.over(f.name(), 1)
+	f.end(f.name(), 1)
 	r := program.end(t)
 	g.Expect(r.code).To(Equal(0), r.err)
 	g.Expect(r.err).To(HaveSuffix("goop: ImageNotPulled: no such image: img\n"))
@@ -244,7 +244,7 @@ func TestRunWithErrorsOfTheServer(t *testing.T) {
 
 	f.permits("create goops")
 	f.rejects("delete goops", failure(403, metav1.StatusReasonForbidden, "you may not delete", "x"))
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	r = f.run("run", "--", "true")
 	g.Expect(r.code).To(Equal(1))
 	g.Expect(r.err).To(ContainSubstring("you may not delete; it may still be there: kubectl goop cancel run-"))

@@ -62,7 +62,7 @@ func manyNodes(f *fake, same bool) {
 			})
 			f.finish(pod, worker.Record{Tries: 1})
 		}
-		f.over(goop, manyWorkers)
+		f.end(goop, manyWorkers)
 	})
 }
 
@@ -225,7 +225,7 @@ func TestMuchOutput(t *testing.T) {
 					})
 					f.finish(pod, worker.Record{Tries: 1})
 				}
-				f.over(goop, maxStreams)
+				f.end(goop, maxStreams)
 			})
 			p := f.command(append(append([]string{"run"}, flags...), "--", "yes")...)
 			p.Env = append(p.Env, "TMPDIR="+t.TempDir())

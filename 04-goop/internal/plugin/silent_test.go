@@ -43,7 +43,7 @@ func TestStreamsOfEndedWorkersThatDoNotEnd(t *testing.T) {
 		})
 		eventually(t, "n3 is followed", func() bool { return f.count("get logs") >= 3 })
 		f.finish(n3, worker.Record{Tries: 1, Output: "begun\nand ended\n"})
-		f.over(goop, 3)
+		f.end(goop, 3)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r.code).To(Equal(0), r.err)
@@ -87,7 +87,7 @@ func TestARunningWorkerMayBeSilent(t *testing.T) {
 		})
 		<-ended
 		f.finish(pod, worker.Record{Tries: 1})
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r).To(Equal(ran{0, "n1: begun\nn1: ended\n", ""}))

@@ -44,7 +44,7 @@ func TestWatchesThatGoSilent(t *testing.T) {
 		eventually(t, "both are watched", func() bool { return f.count("watch goops") > 0 && f.count("watch pods") > 0 })
 		lost.Store(true)
 		f.ends(goop, "n1", 0, "hello\n", 0)
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	r := f.run("run", "--", "work")
 	g.Expect(r).To(Equal(ran{0, "n1: hello\n", ""}))

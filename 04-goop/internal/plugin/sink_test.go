@@ -109,7 +109,7 @@ func TestGroupsCollateOutputs(t *testing.T) {
 		f.ends(goop, "n2", 0, "Darwin", 0)
 		f.ends(goop, "n3", 0, "Linux\n", 0)
 		f.ends(goop, "n4", 0, "", 0)
-		f.over(goop, 4)
+		f.end(goop, 4)
 	})
 	t.Setenv("TMPDIR", t.TempDir())
 	r := f.run("run", "--group", "--", "uname")
@@ -139,7 +139,7 @@ func TestGroupsDistinguishExitCodes(t *testing.T) {
 		f.ends(goop, "n4", 0, "", 1)
 		f.ends(goop, "n5", 0, "", 2)
 		f.terminate(f.worker(goop, "n6", 0, text("")), "no record")
-		f.over(goop, 2, v1alpha1.Failure{Node: "n3", ExitCode: 1}, v1alpha1.Failure{Node: "n4", ExitCode: 1},
+		f.end(goop, 2, v1alpha1.Failure{Node: "n3", ExitCode: 1}, v1alpha1.Failure{Node: "n4", ExitCode: 1},
 			v1alpha1.Failure{Node: "n5", ExitCode: 2}, v1alpha1.Failure{Node: "n6", ExitCode: 125})
 	})
 	r := f.run("run", "--group", "--", "test", "-e", "/etc/passwd")
@@ -166,7 +166,7 @@ func TestGroupsClipLongOutputs(t *testing.T) {
 		for node, end := range map[string]string{"n1": "a", "n2": "b", "n3": "a"} {
 			f.finish(f.worker(goop, node, 0, text(strings.Repeat("x", maxCaptured)+end)), worker.Record{Tries: 1})
 		}
-		f.over(goop, 3)
+		f.end(goop, 3)
 	})
 	r := f.run("run", "--group", "--", "uname")
 	g.Expect(r.code).To(Equal(0), r.err)
@@ -183,7 +183,7 @@ func TestGroupsWithoutATemporaryFolder(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.operator(func(goop string) {
 		f.ends(goop, "n1", 0, "Linux\n", 0)
-		f.over(goop, 1)
+		f.end(goop, 1)
 	})
 	t.Setenv("TMPDIR", "/nowhere")
 	r := f.run("run", "--group", "--", "uname")
@@ -197,7 +197,7 @@ func TestJSONForPrograms(t *testing.T) {
 	f.operator(func(goop string) {
 		f.ends(goop, "n1", 0, "<a>\n\xff", 0)
 		f.finish(f.worker(goop, "n2", 1, nil), worker.Record{ExitCode: 5, Tries: 2, Output: "end"})
-		f.over(goop, 1, v1alpha1.Failure{Node: "n2", Round: 1, ExitCode: 5})
+		f.end(goop, 1, v1alpha1.Failure{Node: "n2", Round: 1, ExitCode: 5})
 	})
 	r := f.run("run", "-o", "json", "--", "uname")
 	g.Expect(r.code).To(Equal(5))

@@ -26,7 +26,7 @@ func TestRunSetsATTL(t *testing.T) {
 			created := make(chan *v1alpha1.Goop, 1)
 			f.creates(func(goop *v1alpha1.Goop) {
 				created <- goop
-				f.over(goop.Name, 0)
+				f.end(goop.Name, 0)
 			})
 			r := f.run(append(append([]string{"run"}, c.flags...), "--", "true")...)
 			g.Expect(r.code).To(Equal(0), r.err)

@@ -20,7 +20,7 @@ func TestPodsOfAnEarlierGoopOfTheSameName(t *testing.T) {
 	f.alter(pod, func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelGoopUID] = "first" })
 	f.finish(pod, worker.Record{ExitCode: 1, Tries: 1})
 	f.ends("hello", "n1", 0, "of the second\n", 0)
-	f.over("hello", 1)
+	f.end("hello", 1)
 	r := f.run("logs", "hello", "--follow", "--group")
 	g.Expect(r.code).To(Equal(0), r.err)
 	g.Expect(r.out).To(And(ContainSubstring("of the second"), Not(ContainSubstring("of the first"))))
@@ -30,7 +30,7 @@ func TestPodsOfAnEarlierGoopOfTheSameName(t *testing.T) {
 // The Goop's own pods no longer exist, and the existing pods belong to another Goop.
 func TestAGoopThatHasThePodsOfAnotherOnly(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.over(f.goop("hello", "true"), 1, v1alpha1.Failure{Node: "n2", ExitCode: 1, Output: "oh"})
+	f.end(f.goop("hello", "true"), 1, v1alpha1.Failure{Node: "n2", ExitCode: 1, Output: "oh"})
 	for _, node := range []string{"n1", "n2"} {
 		f.ends("hello", node, 0, "of another\n", 0)
 		f.alter("hello-0-"+node, func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelGoopUID] = "another" })

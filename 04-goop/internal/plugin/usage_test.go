@@ -11,7 +11,7 @@ import (
 func TestInvalidCommandLines(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
 	f.goop("there", "true")
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	before := f.changes()
 	long63, long253 := strings.Repeat("x", 63), strings.Repeat("x", 253)
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func TestInvalidCommandLines(t *testing.T) {
 
 func TestCommandLinesAtTheirLimits(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.operator(func(goop string) { f.over(goop, 0) })
+	f.operator(func(goop string) { f.end(goop, 0) })
 	long63 := strings.Repeat("x", 63)
 	prefix253 := strings.Repeat(long63+".", 3) + strings.Repeat("x", 61)
 	for _, args := range [][]string{
@@ -70,7 +70,7 @@ func TestCommandLinesAtTheirLimits(t *testing.T) {
 // The other commands and kubectl accept the names that ls -o name prints.
 func TestNamesAsLsPrintsThem(t *testing.T) {
 	g, f := NewWithT(t), newFake(t)
-	f.over(f.goop("done", "true"), 0)
+	f.end(f.goop("done", "true"), 0)
 	name := strings.TrimSpace(f.run("ls", "-o", "name").out)
 	g.Expect(f.run("wait", name).code).To(Equal(0))
 	g.Expect(f.run("logs", name).code).To(Equal(0))
