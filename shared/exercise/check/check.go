@@ -159,16 +159,18 @@ func (b *B) Go(f func()) <-chan struct{} {
 // Eventually calls condition until it returns an empty string, and fails with its last text when patience has run out. What
 // is never to come needs patience; what comes is not slower for it.
 func (b *B) Eventually(patience time.Duration, condition func() string) {
-	deadline := time.Now().Add(b.Patience(patience))
+	began := time.Now()
 	for {
 		text := condition()
 		if text == "" {
 			return
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(began)
+		if waited > b.Patience(patience) {
 			b.Fatalf("%s", text)
 		}
-		time.Sleep(5 * time.Millisecond)
+		// Most conditions ask the API server, which shares the machine with what is waited for.
+		time.Sleep(min(max(5*time.Millisecond, waited/10), 100*time.Millisecond))
 	}
 }
 
