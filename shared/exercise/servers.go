@@ -9,14 +9,10 @@ import (
 	"time"
 )
 
-// ownServers is how many servers a pool has for checks that need one to themselves.
-const ownServers = 2
-
 // Servers keeps API servers alive between runs. The zero value is not usable; NewServers makes one. It may be used by
 // several goroutines.
 type Servers struct {
-	root  string
-	slots chan struct{}
+	root string
 	// alone is set if the pool uses no server of another process.
 	alone bool
 
@@ -37,7 +33,7 @@ type Servers struct {
 // NewServers returns a pool for the clone at root. It starts a server when a run first needs one. Runs elsewhere in the same
 // clone find that server and use it.
 func NewServers(root string) *Servers {
-	return &Servers{root: root, slots: make(chan struct{}, ownServers), failures: make(chan error, 1), clusters: map[Needs]*cluster{}}
+	return &Servers{root: root, failures: make(chan error, 1), clusters: map[Needs]*cluster{}}
 }
 
 // Start starts the server that runs share, or attaches to the one of another process, without waiting for a run.
@@ -131,11 +127,6 @@ func (s *Servers) sharedServer(ctx context.Context, note func(string)) (*server,
 }
 
 func (s *Servers) acquireOwn(ctx context.Context, note func(string)) (*lease, error) {
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, server := range s.own {
@@ -152,7 +143,6 @@ func (s *Servers) acquireOwn(ctx context.Context, note func(string)) (*lease, er
 	}
 	server, err := start(ctx, s.root, false, note)
 	if err != nil {
-		<-s.slots
 		return nil, err
 	}
 	server.busy = true
@@ -180,7 +170,6 @@ func (l *lease) release(ctx context.Context, run string) error {
 	l.pool.mu.Lock()
 	l.server.busy = false
 	l.pool.mu.Unlock()
-	<-l.pool.slots
 	return err
 }
 
