@@ -81,9 +81,10 @@ func (s *suite) watches() {
 		return
 	}
 	s.reconciles("a changed text arrives in each Lolcow that names the ConfigMap", func(e *env) {
-		e.startWithTexts()
+		m := e.startWithTexts()
 		e.create("bull", fields{"greetingConfigMap": cowTexts})
 		e.awaitReport("bull")
+		e.awaitRest(m, "bull")
 		before := map[string]corev1.PodTemplateSpec{"cow": e.template("cow"), "bull": e.template("bull")}
 		e.writeText(cowTexts, "Baa")
 		e.await("the changed text in the pod templates of both Lolcows", func() bool {
@@ -228,6 +229,7 @@ func (e *env) startWithTexts() running {
 		e.create(name, fields{"greetingConfigMap": texts})
 		e.awaitReport(name)
 	}
+	e.awaitRest(m, "cow")
 	return m
 }
 
@@ -242,6 +244,20 @@ func (e *env) expectArrival(name, configMap, text string) {
 func (e *env) arrived(name, configMap, text string, before corev1.PodTemplateSpec) bool {
 	now := e.template(name)
 	return !equality.Semantic.DeepEqual(now, before) && receives(now, configMap, text)
+}
+
+// awaitRest waits until a new Lolcow is reconciled and this one is not. Its last reconciliation may come after its report, because
+// its Deployment has changed, and would find the next text without a trigger.
+func (e *env) awaitRest(m running, name string) {
+	for round := range 10 {
+		before := m.reads.of(e.key(name))
+		other := fmt.Sprintf("%s-%d", name, round)
+		e.create(other, fields{"greeting": "Moo"})
+		e.awaitReport(other)
+		if m.reads.of(e.key(name)) == before {
+			return
+		}
+	}
 }
 
 // comesAndGoes has the ConfigMap created when the Lolcow waits for it.
