@@ -20,7 +20,7 @@ type Launch struct {
 	// +kubebuilder:validation:Maximum=9999
 	Attempt int32 `json:"attempt"`
 
-	// time is when the launch succeeded. Before that, it is when the launch first failed. spec.startupTimeoutSeconds is measured from it until the Job starts, and then from the start of the Job. After a restart of the operator, the time limit begins again.
+	// time is when the launch succeeded or, until then, when it first failed. spec.startupTimeoutSeconds counts from this time, and again from the start of the Job. It also counts again after a restart of the operator.
 	// +required
 	Time metav1.Time `json:"time"`
 
