@@ -71,10 +71,10 @@ func startOf(observed *observation) time.Time {
 // each worker.
 func workersFailed(observed *observation) string {
 	if len(observed.record.Failures) == 0 {
-		return "a worker did not succeed"
+		return "a worker has failed"
 	}
 	first := observed.record.Failures[0]
-	return fmt.Sprintf("a worker did not succeed in any of its attempts, first that of round %d on node %s: exit code %d", first.Round, first.Node, first.ExitCode)
+	return fmt.Sprintf("the first failed worker is that of round %d on node %s: exit code %d", first.Round, first.Node, first.ExitCode)
 }
 
 // allRecorded reports whether all workers have finished. Without a jobCount that is one on each eligible node, and at

@@ -93,7 +93,7 @@ func TestWorkersThatFail(t *testing.T) {
 	f.ends(0, "", "a/0")
 	f.ends(127, "not found", "c/0")
 	failed := f.expect(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkersFailed)
-	f.Expect(failed.Message).To(ContainSubstring("on node " + f.node("b") + ": exit code 3"))
+	f.Expect(failed.Message).To(Equal("the first failed worker is that of round 0 on node " + f.node("b") + ": exit code 3"))
 	f.expectCounts(3, 0, 1, 2)
 	f.Expect(*f.goop().Status.ExitCode).To(Equal(int32(127)), "the highest")
 	f.Expect(f.places()).To(HaveLen(3), "the logs stay")
