@@ -85,8 +85,8 @@ func New(options Options) (*Server, error) {
 	s := &Server{
 		hub: hub, gate: &probe.Gate, informer: informer,
 		workers:  &handmade.Workers{Queue: queue, Count: options.Workers, Work: work(options), Probe: probe},
-		resource: options.resource(), clock: clock.RealClock{},
-		clients: make(chan struct{}, options.Limits.Clients), ended: ended.Done(), end: end,
+		resource: options.resource(),
+		clients:  make(chan struct{}, options.Limits.Clients), ended: ended.Done(), end: end,
 	}
 	s.handler = guarded(s.routes(), options.AnyHost, cmp.Or(options.Log, slog.New(slog.DiscardHandler)))
 	return s, nil

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"example.com/workbook/01-informers/internal/handmade"
@@ -35,7 +34,6 @@ type Server struct {
 	informer *handmade.Informer
 	workers  *handmade.Workers
 	resource Resource
-	clock    clock.WithTicker
 	clients  chan struct{} // one entry for each connected client
 	ended    <-chan struct{}
 	end      context.CancelFunc

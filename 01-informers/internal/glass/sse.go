@@ -66,9 +66,9 @@ func (s *stream) begin(r *http.Request) error {
 
 // follow sends batches until the client disconnects or the server ends.
 func (s *stream) follow(r *http.Request) error {
-	hub, clock := s.server.hub, s.server.clock
+	hub := s.server.hub
 	for {
-		sent := clock.Now()
+		sent := hub.clock.Now()
 		if err := s.sendNew(); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (s *stream) follow(r *http.Request) error {
 		}
 		// One message may have many events.
 		select {
-		case <-time.After(hub.limits.Flush - clock.Since(sent)):
+		case <-time.After(hub.limits.Flush - hub.clock.Since(sent)):
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-s.server.ended:
@@ -127,7 +127,7 @@ func (s *stream) send(event string, data any, comment string) error {
 		}
 		message = fmt.Appendf(nil, "event: %s\nid: %s\ndata: %s\n\n", event, s.server.hub.formatCursor(s.at), content)
 	}
-	if err := s.rc.SetWriteDeadline(s.server.clock.Now().Add(writeTimeout)); err != nil {
+	if err := s.rc.SetWriteDeadline(s.server.hub.clock.Now().Add(writeTimeout)); err != nil {
 		return fmt.Errorf("setting a deadline: %w", err)
 	}
 	if _, err := s.w.Write(message); err != nil {
