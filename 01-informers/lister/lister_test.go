@@ -39,8 +39,8 @@ func TestSeedQuestion_WhichListerTalksToTheServer(t *testing.T) {
 
 	requests.Take()
 	informer := newInformer(client, namespace)
-	informer.start(t.Context())
 	defer informer.stop()
+	informer.start(t.Context())
 	_, isOne := any(informer.lister).(cache.ListerWithContext)
 	g.Expect(isOne).To(BeFalse(), "the generated lister is not a cache.Lister: it has neither context nor options")
 	g.Expect(requests.String()).To(Equal("1 (watch 1)"), "the informer sends one request")

@@ -69,8 +69,8 @@ func (s *session) listFromStore(ctx context.Context) {
 	informer := newInformer(s.client, s.Namespace)
 	pods := lesson.Must(informer.lister.List(labels.Everything()))
 	s.Printf("   before the informer is started:       %d Pods, no error, requests: %s\n", len(pods), s.requests)
-	informer.start(ctx)
 	defer informer.stop()
+	informer.start(ctx)
 	s.Printf("   the informer has synced,              requests: %s\n", s.requests)
 	s.requests.Take()
 	for range 1000 {
@@ -83,8 +83,8 @@ func (s *session) listFromStore(ctx context.Context) {
 func (s *session) readStaleStore(ctx context.Context) {
 	s.Printf("\n3. A lister has what the informer received last\n")
 	informer := newInformer(s.client, s.Namespace)
-	informer.start(ctx)
 	defer informer.stop()
+	informer.start(ctx)
 	s.requests.Take()
 	s.CreatePods(ctx, "during")
 	lesson.Until(ctx, "the Pod is in the cache", func() bool {
