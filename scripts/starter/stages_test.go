@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,6 +36,7 @@ func TestNoOldNameIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		expectAllCRDs(t, o.Dest)
 		if err := os.RemoveAll(filepath.Join(o.Dest, "internal", "generated")); err != nil {
 			t.Fatal(err)
 		}
@@ -42,5 +44,14 @@ func TestNoOldNameIsLeft(t *testing.T) {
 		if err != nil || len(left) > 0 {
 			t.Errorf("STAGE=%s: %v, left:\n%s", number, err, strings.Join(left, "\n"))
 		}
+	}
+}
+
+// A kind that is added later has its package in api/, too.
+func expectAllCRDs(t *testing.T, dir string) {
+	t.Helper()
+	recipe, err := exec.CommandContext(t.Context(), "make", "-C", dir, "-n", "manifests").CombinedOutput()
+	if want := " paths=./api/... output:crd:dir=config/crd/bases"; err != nil || !strings.Contains(string(recipe), want) {
+		t.Errorf("%v: make manifests runs\n%s\nwant %s", err, recipe, want)
 	}
 }

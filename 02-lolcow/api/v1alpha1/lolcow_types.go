@@ -62,6 +62,7 @@ type LolcowStatus struct {
 
 // Lolcow serves a greeting on a web page, at a port of every node.
 // +kubebuilder:object:root=true
+// +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=cow,categories=all
 // +kubebuilder:printcolumn:name="Greeting",type=string,JSONPath=`.status.greeting`,description="What the pods serve now"
