@@ -102,7 +102,7 @@ func settle(f origin, content []byte, o options, s *stage) ([]byte, error) {
 	case path.Base(f.to) == "go.mod":
 		return relocate(f, content)
 	case f.to == "Makefile":
-		content, err := cut(content)
+		content, err := cut(content, "# ")
 		if err != nil {
 			return nil, err
 		}
@@ -111,34 +111,42 @@ func settle(f origin, content []byte, o options, s *stage) ([]byte, error) {
 		return setVariable(content, "PROJECT=", o.cluster())
 	case f.to == "PROJECT":
 		return setDomain(content, s.Domain, o.Domain), nil
-	case strings.HasSuffix(f.to, ".go") || strings.HasPrefix(f.to, "config/crd/"):
+	case strings.HasSuffix(f.to, ".go"):
+		content, err := cut(content, "// ")
+		return setShortNames(content, s, o.Kind), err
+	case strings.HasPrefix(f.to, "config/crd/"):
 		return setShortNames(content, s, o.Kind), nil
 	}
 	return content, nil
 }
 
-// Lines of a Makefile around what a copy has not.
+// Comments around what a copy has not, in a Makefile and in Go.
 const (
-	cutBegin = "# starter: not in a copy"
-	cutEnd   = "# starter: end"
+	cutBegin = "starter: not in a copy"
+	cutEnd   = "starter: end"
 )
 
-// cut leaves out what stands between these lines.
-func cut(content []byte) ([]byte, error) {
+// cut leaves out what stands between these comments. In Go they may be indented: in a Makefile that would be a command.
+func cut(content []byte, comment string) ([]byte, error) {
 	var out []byte
+	begin, end := comment+cutBegin, comment+cutEnd
 	inside := false
 	for line := range bytes.Lines(content) {
-		switch text := strings.TrimSuffix(string(line), "\n"); {
-		case text == cutBegin && inside, text == cutEnd && !inside:
+		text := strings.TrimSuffix(string(line), "\n")
+		if comment == "// " {
+			text = strings.TrimLeft(text, "\t")
+		}
+		switch {
+		case text == begin && inside, text == end && !inside:
 			return nil, fmt.Errorf("a line %q where there is none to pair it with", text)
-		case text == cutBegin, text == cutEnd:
+		case text == begin, text == end:
 			inside = !inside
 		case !inside:
 			out = append(out, line...)
 		}
 	}
 	if inside {
-		return nil, fmt.Errorf("no line %q after %q", cutEnd, cutBegin)
+		return nil, fmt.Errorf("no line %q after %q", end, begin)
 	}
 	return out, nil
 }

@@ -56,7 +56,7 @@ func TestStarterDrops(t *testing.T) {
 }
 
 func TestCut(t *testing.T) {
-	const begin, end, mistake = cutBegin + "\n", cutEnd + "\n", "a mistake"
+	const begin, end, mistake = "# " + cutBegin + "\n", "# " + cutEnd + "\n", "a mistake"
 	for text, want := range map[string]string{
 		"a\n":                                   "a\n",
 		"a\n" + begin + "b\n" + end + "c\n":     "a\nc\n",
@@ -66,12 +66,20 @@ func TestCut(t *testing.T) {
 		begin + begin + "b\n" + end:             mistake,
 		"a\n\t" + begin + "b\n\t" + end + "c\n": "a\n\t" + begin + "b\n\t" + end + "c\n",
 	} {
-		got, err := cut([]byte(text))
+		got, err := cut([]byte(text), "# ")
 		if err != nil {
 			got = []byte(mistake)
 		}
 		if string(got) != want {
 			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
 		}
+	}
+}
+
+func TestCutOfGo(t *testing.T) {
+	const text = "func f() {\n\t// " + cutBegin + "\n\tg()\n\t// " + cutEnd + "\n\th() // " + cutBegin + "\n}\n"
+	got, err := cut([]byte(text), "// ")
+	if want := "func f() {\n\th() // " + cutBegin + "\n}\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
