@@ -43,6 +43,9 @@ func init() {
 type options struct {
 	manager     managerOptions
 	lolcowImage string
+	// starter: not in a copy
+	conversion *conversionWebhook
+	// starter: end
 }
 
 // managerOptions are the flags that every operator of this kind has.
@@ -85,6 +88,9 @@ func main() {
 	var o options
 	o.manager.bindFlags(flag.CommandLine)
 	flag.StringVar(&o.lolcowImage, "lolcow-image", os.Getenv("RELATED_IMAGE_LOLCOW"), "The server's image for Lolcows whose spec names none. Default: the variable RELATED_IMAGE_LOLCOW.")
+	// starter: not in a copy
+	o.conversion = bindConversionFlags(flag.CommandLine)
+	// starter: end
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -135,6 +141,11 @@ func run(o options) error {
 	if err := reconciler.SetupWithManager(ctx, mgr, ctrlcontroller.Options{MaxConcurrentReconciles: o.manager.concurrency}); err != nil {
 		return fmt.Errorf("creating the controller of Lolcow: %w", err)
 	}
+	// starter: not in a copy
+	if err := o.conversion.setup(ctx, mgr); err != nil {
+		return fmt.Errorf("setting up the conversion webhook: %w", err)
+	}
+	// starter: end
 	// +kubebuilder:scaffold:builder
 
 	if err := errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping)); err != nil {
