@@ -38,6 +38,8 @@ type Process struct {
 	// login gets a token for a process, writes a kubeconfig with it and returns the token's id.
 	login    func(ctx context.Context, kubeconfig string) (credential string, err error)
 	replicas []*replica
+	// webhookPort is where the first replica converts objects, if the configuration has a CRD for that; else 0.
+	webhookPort int
 	// scaleBack is there if a Deployment of the operator was scaled to 0.
 	scaleBack func(context.Context) error
 }
@@ -73,6 +75,9 @@ func (p *Process) arguments(r *replica) []string {
 			args = append(args, "--"+flag.name+"="+flag.value)
 		}
 	}
+	if p.webhookPort != 0 {
+		args = append(args, fmt.Sprintf("--webhook-port=%d", r.webhookPort))
+	}
 	return append(args, p.options.Args...)
 }
 
@@ -94,11 +99,14 @@ func (p *Process) Start(ctx context.Context) error {
 
 // start gives a replica what each new process needs afresh, and starts it.
 func (p *Process) start(ctx context.Context, r *replica) error {
-	ports, err := freePorts(ctx, 2)
+	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return err
 	}
-	r.metricsPort, r.probePort = ports[0], ports[1]
+	r.metricsPort, r.probePort, r.webhookPort = ports[0], ports[1], ports[2]
+	if r.number == 1 {
+		r.webhookPort = p.webhookPort // that of the CRD
+	}
 	if r.credential, err = p.login(ctx, r.kubeconfig); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type replica struct {
 	ended       chan struct{}
 	metricsPort int
 	probePort   int
+	webhookPort int
 	// credential is the id of its token, as the audit log has it.
 	credential string
 }

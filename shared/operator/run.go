@@ -49,6 +49,9 @@ func Run(ctx context.Context, out io.Writer, o Options) (*Process, error) {
 	if p.manifest, err = readManifest(o.StageDir, o.Overlay, o.Images); err != nil {
 		return nil, err
 	}
+	if err := p.setupConversions(ctx); err != nil {
+		return nil, err
+	}
 	stage := filepath.Base(absolute(o.StageDir))
 	err = step.Run(ctx, out, "building the operator of "+stage, func(ctx context.Context) error {
 		p.binary, err = image.Binary(ctx, o.StageDir, p.manifest.program(o.StageDir), runtime.GOOS, runtime.GOARCH)
