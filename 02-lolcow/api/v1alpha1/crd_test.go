@@ -16,7 +16,7 @@ import (
 // status subresource and conditions keyed by type.
 func TestConventions(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("..", "..", "config", "crd", "*", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "config", "crd", "*", "*_*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no CRDs to check: %v", err)
 	}
