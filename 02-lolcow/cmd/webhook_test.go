@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -87,16 +86,6 @@ func newCRDServer(t *testing.T) *crdServer {
 	}))
 	t.Cleanup(s.Close)
 	return s
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // The caches need the webhook, so it converts, and is ready, before they are full; with a certificate that the CRD trusts.
