@@ -115,6 +115,11 @@ func Apply(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unst
 
 // apply returns the object as it is in the cluster now.
 func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if isCRD(object) {
+		if err := endConversions(ctx, c, object); err != nil {
+			return nil, err
+		}
+	}
 	// Apply writes the response into its argument, and the caller may want to apply it again.
 	applied := object.DeepCopy()
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), fieldOwner, client.ForceOwnership); err != nil {

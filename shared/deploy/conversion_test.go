@@ -1,0 +1,58 @@
+package deploy
+
+import (
+	"encoding/base64"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// After the variant of an operator that converts, with a caBundle of the operator's own, one without conversions is applied.
+func TestVariantWithoutConversionsAfterOneWithThem(t *testing.T) {
+	cfg := startAPIServer(t)
+	ctx := t.Context()
+	c, err := newClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, _, err := certutil.GenerateSelfSignedCertKey("spout", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crdOf := func(overlay string) *unstructured.Unstructured {
+		objects := render(t, overlay, nil)
+		return objects[slices.IndexFunc(objects, isCRD)]
+	}
+	with, without := crdOf("pouring"), crdOf("default")
+	if err := Apply(ctx, t.Output(), cfg, []*unstructured.Unstructured{with}); err != nil {
+		t.Fatal(err)
+	}
+	caBundle := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": with.GetAPIVersion(), "kind": with.GetKind(), "metadata": map[string]any{"name": with.GetName()},
+		"spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{"caBundle": base64.StdEncoding.EncodeToString(certificate)}}}},
+	}}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(caBundle), client.FieldOwner("teapot")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(without.DeepCopy()), fieldOwner, client.ForceOwnership); err == nil {
+		t.Error("an apply alone is enough by now: endConversions can go")
+	}
+
+	// Twice: the second time there is nothing to remove.
+	for range 2 {
+		if err := Apply(ctx, t.Output(), cfg, []*unstructured.Unstructured{without}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live := without.DeepCopy()
+	if err := c.Get(ctx, client.ObjectKeyFromObject(without), live); err != nil {
+		t.Fatal(err)
+	}
+	conversion, _, _ := unstructured.NestedMap(live.Object, "spec", "conversion")
+	if conversion["strategy"] != "None" || conversion["webhook"] != nil {
+		t.Errorf("the CRD has conversion %v", conversion)
+	}
+}
