@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,19 +16,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/02-lolcow/api/v1alpha1"
+	"example.com/workbook/shared/deploy"
 	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
-var env = e2e.Suite(e2e.Stage{
-	Name:         "02-lolcow",
-	Dir:          "../..",
-	Images:       map[string]string{"controller": "manager", "lolcow": "lolcow"},
-	AddToScheme:  []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
-	OperatorArgs: e2e.ShortLease,
-})
+var (
+	overlay = flag.String("overlay", deploy.DefaultOverlay, "the folder of config/ to deploy")
+
+	// env is set before the first spec runs.
+	env *e2e.Env
+)
 
 func TestE2E(t *testing.T) {
+	env = e2e.Suite(e2e.Stage{
+		Name:         "02-lolcow",
+		Dir:          "../..",
+		Overlay:      *overlay,
+		Images:       map[string]string{"controller": "manager", "lolcow": "lolcow"},
+		AddToScheme:  []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
+		OperatorArgs: e2e.ShortLease,
+	})
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "02-lolcow")
 }
