@@ -150,5 +150,6 @@ func (c *Certificates) trust(ctx context.Context, name string, bundle []byte) er
 	if err := c.Writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing caBundle of CRD %s: %w", name, err)
 	}
+	ctrl.LoggerFrom(ctx).Info("Wrote caBundle", "crd", name)
 	return nil
 }

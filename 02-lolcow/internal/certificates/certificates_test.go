@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -215,8 +217,13 @@ func TestCABundleIsWrittenAgain(t *testing.T) {
 	crd := c.crd()
 	crd.Spec.Conversion.Webhook.ClientConfig.CABundle = nil
 	c.Expect(c.Update(t.Context(), crd)).To(Succeed())
-	c.sync(replica)
-	c.expectTrusted(replica, c.caBundle())
+	var log []string
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { log = append(log, args) }, funcr.Options{}))
+	for range 2 {
+		c.Expect(replica.Sync(ctx)).To(Succeed())
+		c.expectTrusted(replica, c.caBundle())
+	}
+	c.Expect(log).To(ConsistOf(ContainSubstring(`"msg"="Wrote caBundle" "crd"="lolcows.my.domain"`)), "an administrator can see that another client removes it")
 }
 
 // A certificate that the CRD does not trust is not served.
