@@ -34,7 +34,9 @@ const day = 24 * time.Hour
 // its own.
 type steppedServer struct {
 	*conversionServer
-	clock    *testclock.FakeClock
+	clock *testclock.FakeClock
+	// changing is locked while the replicas are replaced.
+	changing sync.Mutex
 	replicas [2]*certificates.Certificates
 	// served are the certificates that were served, by number.
 	served sync.Map
@@ -53,14 +55,17 @@ func newSteppedServer(t *testing.T) *steppedServer {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(conversion.SetupWebhookWithManager(mgr)).To(Succeed())
 	handler := mgr.GetWebhookServer().WebhookMux()
-	var connections atomic.Int64
+	connections := 0
 	webhook := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 			handler.ServeHTTP(w, r)
 		}),
 		TLSConfig: &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			certificate, err := s.replicas[connections.Add(1)%2].Get(hello)
+			s.changing.Lock()
+			defer s.changing.Unlock()
+			connections++
+			certificate, err := s.replicas[connections%2].Get(hello)
 			if err == nil {
 				s.served.Store(certificate.Leaf.SerialNumber.String(), true)
 			}
@@ -80,6 +85,8 @@ func newSteppedServer(t *testing.T) *steppedServer {
 
 // restart has both replicas begin anew at a time, with a Secret that does not exist yet.
 func (s *steppedServer) restart(now time.Time) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.clock = testclock.NewFakeClock(now)
 	secret := types.NamespacedName{Namespace: webhookNamespace, Name: fmt.Sprintf("certificate-%d", now.Unix())}
 	for i := range s.replicas {
@@ -111,31 +118,30 @@ func (s *steppedServer) expectConversions() {
 	s.Eventually(s.betaErr).WithTimeout(time.Minute).Should(Succeed(), "the API server has the new caBundle a moment later")
 }
 
-// readers read all the time, and have each error reported.
-func (s *steppedServer) startReaders(ctx context.Context) (more func(), errs func() []error) {
+// startReaders has clients read all the time. more waits until they have read often; stop returns their errors.
+func (s *steppedServer) startReaders() (more func(), stop func() []error) {
 	const count = 4
+	ctx, cancel := context.WithCancel(s.t.Context())
 	var reads atomic.Int64
-	var failed sync.Map
-	for range count {
-		go func() {
+	errs := make([]error, count)
+	var readers sync.WaitGroup
+	for i := range count {
+		readers.Go(func() {
 			for ctx.Err() == nil {
 				if err := s.Get(ctx, cow(), &v1beta1.Lolcow{}); err != nil && ctx.Err() == nil {
-					failed.Store(s.clock.Now().String()+err.Error(), err)
+					errs[i] = err
 				}
 				reads.Add(1)
 			}
-		}()
+		})
 	}
+	s.t.Cleanup(cancel)
 	more = func() {
 		s.t.Helper()
 		want := reads.Load() + 10*count
 		s.Eventually(reads.Load).WithTimeout(time.Minute).Should(BeNumerically(">", want))
 	}
-	errs = func() (all []error) {
-		failed.Range(func(_, err any) bool { all = append(all, err.(error)); return true })
-		return all
-	}
-	return more, errs
+	return more, func() []error { cancel(); readers.Wait(); return errs }
 }
 
 func TestConversionsOfAnAPIServer(t *testing.T) {
@@ -163,14 +169,12 @@ func (s *steppedServer) expired() {
 
 // No request fails while the certificate is replaced, one replica being slower than the other.
 func (s *steppedServer) rotation() {
-	ctx, stop := context.WithCancel(s.t.Context())
-	defer stop()
 	s.restart(time.Now().Add(-60 * day))
 	fast, slow := s.replicas[0], s.replicas[1]
 	s.sync(fast, slow)
 	first := s.caBundle()
 	s.expectConversions()
-	more, errs := s.startReaders(ctx)
+	more, stop := s.startReaders()
 	more()
 	s.expectServed(1)
 
@@ -192,8 +196,7 @@ func (s *steppedServer) rotation() {
 	s.Expect(s.caBundle()).NotTo(ContainSubstring(string(first)), "what has expired is not trusted")
 	more()
 	s.expectServed(2)
-	stop()
-	s.Expect(errs()).To(BeEmpty())
+	s.Expect(stop()).To(HaveEach(BeNil()))
 }
 
 // An administrator removes caBundle. The operator writes it again within a minute.

@@ -96,8 +96,9 @@ func (s *steppedServer) roundTrips() {
 func (s *steppedServer) unconvertible() {
 	ctx := s.t.Context()
 	crd := s.crd()
+	before := crd.DeepCopy()
 	crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["greeting"] = apiextensionsv1.JSONSchemaProps{XIntOrString: true}
-	s.Expect(s.Update(ctx, crd)).To(Succeed())
+	s.Expect(s.Patch(ctx, crd, client.MergeFrom(before))).To(Succeed())
 	bad := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "my.domain/v1alpha1", "kind": "Lolcow", "metadata": map[string]any{"namespace": "default", "name": "bad"},
 		"spec": map[string]any{"greeting": int64(5)},
