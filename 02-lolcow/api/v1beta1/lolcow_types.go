@@ -44,11 +44,12 @@ type LolcowSpec struct {
 
 // LolcowPort is a node port of the Lolcow's Service. All of them lead to the same pods.
 type LolcowPort struct {
-	// name is the name of the port, a DNS label of up to 63 characters.
+	// name is the name of the port, a DNS label of up to 63 characters. It is also the name of the port of the Service, except for page: the Service names that http.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self != 'http'",message="must not be http: the Service names the port page so"
 	Name string `json:"name"`
 
 	// nodePort is the node port, 30000 to 32767: a cluster whose node ports are in another range is not supported. If it is unset, the cluster allocates one, which status.ports reports.

@@ -209,6 +209,7 @@ func TestMalformedAnnotationIsIgnored(t *testing.T) {
 		"a greeting with NUL":              `{"greetings":["Baa\u0000"]}`,
 		"no page":                          `{"greetings":["Baa"],"ports":[{"name":"a"}]}`,
 		"a name twice":                     `{"ports":[{"name":"page"},{"name":"a"},{"name":"a"}]}`,
+		"the name of the Service's port":   `{"ports":[{"name":"page"},{"name":"http"}]}`,
 		"no name":                          `{"ports":[{"name":"page"},{}]}`,
 		"a name that is too long":          `{"ports":[{"name":"page"},{"name":"` + strings.Repeat("x", maxPortName+1) + `"}]}`,
 		"a name with a line break":         `{"ports":[{"name":"page"},{"name":"a\n"}]}`,

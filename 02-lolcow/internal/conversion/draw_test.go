@@ -126,7 +126,7 @@ func drawAnnotation(t *rapid.T) string {
 		return rapid.String().Draw(t, "text")
 	}
 	before := rapid.SampledFrom([]string{`"page"`, `"a"`, `3`, `[`, `"nodePort"`, `"Moo"`, `{`}).Draw(t, "before")
-	after := rapid.SampledFrom([]string{`"b-1"`, `"A"`, `9`, `-1`, `""`, `"\u0000"`, `null`, `["","","","","","","","",`}).Draw(t, "after")
+	after := rapid.SampledFrom([]string{`"b-1"`, `"http"`, `"A"`, `9`, `-1`, `""`, `"\u0000"`, `null`, `["","","","","","","","",`}).Draw(t, "after")
 	return strings.Replace(text, before, after, rapid.IntRange(1, 3).Draw(t, "times"))
 }
 

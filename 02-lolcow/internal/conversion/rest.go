@@ -98,6 +98,8 @@ const (
 	maxNodePort   = 32767
 	minStatusPort = 1
 	maxStatusPort = 65535
+	// servicePagePort is what the Service names the port page, so no other port may have this name.
+	servicePagePort = "http"
 )
 
 var portName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -108,7 +110,7 @@ func (r rest) valid() bool {
 	statusNames := portNames(r.Status.Ports, func(port v1beta1.LolcowPortStatus) string { return port.Name })
 	return validGreetings(r.Greetings) && validGreetings(r.Status.Greetings) &&
 		validNames(names) && validNames(statusNames) &&
-		(len(names) == 0 || slices.Contains(names, v1beta1.PagePort)) &&
+		(len(names) == 0 || slices.Contains(names, v1beta1.PagePort)) && !slices.Contains(names, servicePagePort) &&
 		!slices.ContainsFunc(r.Greetings, func(greeting string) bool { return strings.Contains(greeting, "\x00") }) &&
 		!slices.ContainsFunc(r.Ports, func(port v1beta1.LolcowPort) bool {
 			return port.NodePort != nil && (*port.NodePort < minNodePort || *port.NodePort > maxNodePort)

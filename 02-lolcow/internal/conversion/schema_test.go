@@ -111,6 +111,7 @@ func TestRulesOfV1beta1(t *testing.T) {
 		"nine greetings":       {func(spec *v1beta1.LolcowSpec) { spec.Greetings = make([]string, 9) }, "spec.greetings: Too many: 9: must have at most 8 items"},
 		"no page":              {func(spec *v1beta1.LolcowSpec) { spec.Ports = spec.Ports[:1] }, "spec.ports: Invalid value: must contain a port named page"},
 		"a name twice":         {func(spec *v1beta1.LolcowSpec) { spec.Ports = append(spec.Ports, spec.Ports[0]) }, "spec.ports[2]: Duplicate value"},
+		"the Service's name":   {func(spec *v1beta1.LolcowSpec) { spec.Ports[0].Name = "http" }, `spec.ports[0].name: Invalid value: "http": must not be http`},
 		"white space in image": {func(spec *v1beta1.LolcowSpec) { spec.Image = "a b" }, `spec.image: Invalid value: "a b": must not contain white space`},
 	} {
 		t.Run(name, func(t *testing.T) {
