@@ -40,7 +40,9 @@ func TestBothVersionsAreServed(t *testing.T) {
 		var deployment appsv1.Deployment
 		g.Expect(s.Get(ctx, cow(), &deployment)).To(Succeed())
 		g.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--", "Moo"}))
-		g.Expect(s.beta().Status.Ports).To(Equal([]v1beta1.LolcowPortStatus{{Name: v1beta1.PagePort, NodePort: 30002}}))
+		var beta v1beta1.Lolcow
+		g.Expect(s.Get(ctx, cow(), &beta)).To(Succeed())
+		g.Expect(beta.Status.Ports).To(Equal([]v1beta1.LolcowPortStatus{{Name: v1beta1.PagePort, NodePort: 30002}}))
 	}).WithTimeout(time.Minute).Should(Succeed())
 
 	// 2. A writer of v1alpha1 replaces what it shows. It may be one that sends only that.
@@ -71,7 +73,7 @@ func (s *conversionServer) ownedByTheOperator() []byte {
 	s.t.Helper()
 	for _, entry := range s.crd().ManagedFields {
 		if entry.Manager == "lolcow-certificates" {
-			return entry.FieldsV1.Raw
+			return entry.FieldsV1.GetRawBytes()
 		}
 	}
 	return nil
