@@ -236,18 +236,22 @@ func podTrouble(ctx context.Context, c client.Client, d *appsv1.Deployment) stri
 	return text.String()
 }
 
-// kindOf is the kind that a CRD defines, in the first of its versions that is served.
+// kindOf is the kind that a CRD defines, in the version that is stored, which needs no conversion, or else in the first one that is
+// served.
 func kindOf(crd *unstructured.Unstructured) (schema.GroupVersionKind, error) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	found := ""
 	for _, one := range versions {
-		if version, _ := one.(map[string]any); version["served"] == true {
-			name, _ := version["name"].(string)
-			return schema.GroupVersionKind{Group: group, Version: name, Kind: kind}, nil
+		if version, _ := one.(map[string]any); version["served"] == true && (found == "" || version["storage"] == true) {
+			found, _ = version["name"].(string)
 		}
 	}
-	return schema.GroupVersionKind{}, fmt.Errorf("reading CRD %s: it serves no version", crd.GetName())
+	if found == "" {
+		return schema.GroupVersionKind{}, fmt.Errorf("reading CRD %s: it serves no version", crd.GetName())
+	}
+	return schema.GroupVersionKind{Group: group, Version: found, Kind: kind}, nil
 }
 
 func newClient(cfg *rest.Config) (client.Client, error) {

@@ -3,6 +3,7 @@ package deploy
 import (
 	"encoding/base64"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,5 +55,17 @@ func TestVariantWithoutConversionsAfterOneWithThem(t *testing.T) {
 	conversion, _, _ := unstructured.NestedMap(live.Object, "spec", "conversion")
 	if conversion["strategy"] != "None" || conversion["webhook"] != nil {
 		t.Errorf("the CRD has conversion %v", conversion)
+	}
+}
+
+func TestOnlyAConversionIsExplained(t *testing.T) {
+	if why := whyNotConverted("connection refused"); why != "" {
+		t.Errorf("got %q", why)
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+		"type": "NamespaceDeletionContentFailure", "status": "True", "message": "Failed to delete: conversion webhook for example.com/v1, Kind=Teapot failed",
+	}}}}}
+	if said := contentOf(namespace); !strings.Contains(said, "Kind=Teapot failed; the operator converts") {
+		t.Errorf("got %q", said)
 	}
 }

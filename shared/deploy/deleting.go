@@ -74,12 +74,12 @@ func deleteInstances(ctx context.Context, out io.Writer, c client.Client, crd *u
 		return err
 	}
 	var left []unstructured.Unstructured
+	var listErr error
 	return eventually(ctx, out, condition{
 		what: "every " + gvk.Kind + " to be gone", limit: goneTimeout,
 		met: func(ctx context.Context) (bool, error) {
-			var err error
-			if left, err = listInstances(ctx, c, crd); err != nil {
-				return false, err
+			if left, listErr = listInstances(ctx, c, crd); listErr != nil {
+				return false, listErr
 			}
 			for _, item := range left {
 				if item.GetDeletionTimestamp() == nil {
@@ -90,7 +90,12 @@ func deleteInstances(ctx context.Context, out io.Writer, c client.Client, crd *u
 			}
 			return len(left) == 0, nil
 		},
-		why: func(context.Context) string { return finalizersOf(left) },
+		why: func(context.Context) string {
+			if listErr != nil {
+				return whyNotConverted(listErr.Error())
+			}
+			return finalizersOf(left)
+		},
 	})
 }
 
@@ -119,9 +124,10 @@ func whyNotGone(ctx context.Context, c client.Client, object *unstructured.Unstr
 	switch {
 	case isCRD(live):
 		instances, err := listInstances(ctx, c, live)
-		if err == nil {
-			return finalizersOf(instances)
+		if err != nil {
+			return whyNotConverted(err.Error())
 		}
+		return finalizersOf(instances)
 	case live.GroupVersionKind().Group == "" && live.GetKind() == "Namespace":
 		return contentOf(live)
 	}
@@ -138,7 +144,19 @@ func contentOf(namespace *unstructured.Unstructured) string {
 			said = append(said, message)
 		}
 	}
-	return strings.Join(said, "; ")
+	text := strings.Join(said, "; ")
+	if why := whyNotConverted(text); why != "" {
+		text += "; " + why
+	}
+	return text
+}
+
+// whyNotConverted says what an error of the API server means in which a conversion fails; otherwise it is empty.
+func whyNotConverted(text string) string {
+	if !strings.Contains(text, "conversion webhook") {
+		return ""
+	}
+	return "the operator converts these objects between the versions of the API, and it does not respond: `make run` or `make deploy` of its stage starts it, from another terminal"
 }
 
 // finalizersOf names the objects that have finalizers, the first few of them, and says how a finalizer is removed.

@@ -148,15 +148,23 @@ func TestRenderSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A version that is no longer served has no objects to be listed: they would seem to be gone.
-func TestTheKindOfACRDIsInAVersionThatIsServed(t *testing.T) {
-	version := func(name string, served bool) any { return map[string]any{"name": name, "served": served} }
-	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"group": "example.com", "names": map[string]any{"kind": "Teapot"},
-		"versions": []any{version("v1alpha1", false), version("v1", true)},
-	}}}
-	if got, err := kindOf(crd); err != nil || got.Version != "v1" {
-		t.Errorf("got %v, %v, want v1", got, err)
+// A version that is no longer served has no objects to be listed: they would seem to be gone. And the one that is stored can be
+// listed without the operator.
+func TestTheKindOfACRDIsInTheVersionThatIsStored(t *testing.T) {
+	version := func(name string, served, storage bool) any {
+		return map[string]any{"name": name, "served": served, "storage": storage}
+	}
+	for want, versions := range map[string][]any{
+		"v1":      {version("v1alpha1", false, false), version("v1", true, true)},
+		"v1beta1": {version("v1alpha1", true, false), version("v1beta1", true, true), version("v1", true, false)},
+		"v2":      {version("v1", false, true), version("v2", true, false), version("v3", true, false)},
+	} {
+		crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"group": "example.com", "names": map[string]any{"kind": "Teapot"}, "versions": versions,
+		}}}
+		if got, err := kindOf(crd); err != nil || got.Version != want {
+			t.Errorf("got %v, %v, want %s", got, err, want)
+		}
 	}
 }
 
