@@ -152,6 +152,7 @@ func TestConversionsOfAnAPIServer(t *testing.T) {
 	s.rotation()
 	s.caBundleRemoved()
 	s.roundTrips()
+	s.serverSideApply()
 	s.unconvertible()
 }
 

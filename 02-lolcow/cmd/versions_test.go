@@ -93,6 +93,34 @@ func (s *steppedServer) roundTrips() {
 	s.Expect(after.Generation).To(Equal(before.Generation))
 }
 
+// Field ownership works across the versions: the API server compares what an owner applied in the version that it was applied in.
+func (s *steppedServer) serverSideApply() {
+	apply := func(version, owner string, spec map[string]any, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "my.domain/" + version, "kind": "Lolcow", "metadata": map[string]any{"namespace": "default", "name": "applied"}, "spec": spec,
+		}}
+		err := s.Apply(s.t.Context(), client.ApplyConfigurationFromUnstructured(object), append(options, client.FieldOwner(owner))...)
+		return object, err
+	}
+	both := map[string]any{"greetings": []any{"Moo", "Baa"}, "ports": []any{map[string]any{"name": "page"}, map[string]any{"name": "side"}}}
+	first, err := apply("v1beta1", "new", both)
+	s.Expect(err).NotTo(HaveOccurred())
+	again, err := apply("v1beta1", "new", both)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(again.GetResourceVersion()).To(Equal(first.GetResourceVersion()), "the second apply writes nothing")
+
+	_, err = apply("v1alpha1", "old", map[string]any{"greeting": "Mee"})
+	s.Expect(err).To(MatchError(ContainSubstring(`conflict with "new": .spec.greetings`)))
+	_, err = apply("v1alpha1", "old", map[string]any{"greeting": "Mee"}, client.ForceOwnership)
+	s.Expect(err).NotTo(HaveOccurred())
+	var applied v1beta1.Lolcow
+	s.Expect(s.Get(s.t.Context(), client.ObjectKeyFromObject(first), &applied)).To(Succeed())
+	s.Expect(applied.Spec.Greetings).To(Equal([]string{"Mee", "Baa"}))
+	s.Expect(applied.Spec.Ports).To(HaveLen(2))
+	_, err = apply("v1beta1", "new", both)
+	s.Expect(err).To(MatchError(ContainSubstring(`conflict with "old": .spec.greeting`)))
+}
+
 // An object that was written under another schema does not fit the types. It fails the lists that it is in, and the error says
 // which object it is, and which field.
 func (s *steppedServer) unconvertible() {
