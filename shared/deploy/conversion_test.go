@@ -1,10 +1,12 @@
 package deploy
 
 import (
+	"context"
 	"encoding/base64"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	certutil "k8s.io/client-go/util/cert"
@@ -55,6 +57,54 @@ func TestVariantWithoutConversionsAfterOneWithThem(t *testing.T) {
 	conversion, _, _ := unstructured.NestedMap(live.Object, "spec", "conversion")
 	if conversion["strategy"] != "None" || conversion["webhook"] != nil {
 		t.Errorf("the CRD has conversion %v", conversion)
+	}
+}
+
+// writer passes on what is written.
+type writer func(text string)
+
+func (w writer) Write(text []byte) (int, error) { w(string(text)); return len(text), nil }
+
+// Without the operator no object can be listed in another version than the one that is stored.
+func TestDeletingSaysThatNothingConverts(t *testing.T) {
+	cfg := startAPIServer(t)
+	impatient(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := newClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := render(t, "pouring", nil)
+	crd := objects[slices.IndexFunc(objects, isCRD)]
+	setVersions := func(stored string) {
+		var versions []any
+		for _, name := range []string{"v1", "v2"} {
+			versions = append(versions, map[string]any{
+				"name": name, "served": true, "storage": name == stored,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+			})
+		}
+		crd.Object["spec"].(map[string]any)["versions"] = versions
+	}
+	setVersions("v1")
+	if err := Apply(ctx, t.Output(), cfg, []*unstructured.Unstructured{crd}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(ctx, newTeapot()); err != nil {
+		t.Fatal(err)
+	}
+
+	setVersions("v2")
+	found := false
+	err = Delete(ctx, writer(func(text string) {
+		if strings.Contains(text, "every Teapot to be gone") && strings.Contains(text, "the operator converts these objects") {
+			found = true
+			cancel()
+		}
+	}), cfg, []*unstructured.Unstructured{crd})
+	if !found {
+		t.Errorf("it was not said why nothing is deleted: %v", err)
 	}
 }
 
