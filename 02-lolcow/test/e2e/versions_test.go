@@ -67,7 +67,7 @@ var _ = Describe("Both versions of the API", func() {
 		Eventually(ctx, getBeta).WithTimeout(expect.Soon).Should(Succeed())
 
 		Expect(env.Operator.Stop(ctx)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(env.Operator.Start(ctx)).To(Succeed()) }) //nolint:contextcheck // the spec's own context ends with it
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Operator.Start(ctx)).To(Succeed()) })
 		Expect(getBeta()).To(MatchError(ContainSubstring("conversion webhook for my.domain/v1alpha1, Kind=Lolcow failed")))
 		refresh(ctx, alpha)
 		Expect(env.Operator.Start(ctx)).To(Succeed())
