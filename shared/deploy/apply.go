@@ -89,7 +89,7 @@ func Apply(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unst
 			last = append(last, object)
 			continue
 		}
-		applied, err := apply(ctx, c, object)
+		applied, err := apply(ctx, out, c, object)
 		switch {
 		case err != nil:
 			return err
@@ -102,7 +102,7 @@ func Apply(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unst
 		}
 	}
 	for _, object := range last {
-		applied, err := apply(ctx, c, object)
+		applied, err := apply(ctx, out, c, object)
 		if err == nil {
 			err = settle(ctx, out, c, applied, object)
 		}
@@ -114,9 +114,9 @@ func Apply(ctx context.Context, out io.Writer, cfg *rest.Config, objects []*unst
 }
 
 // apply returns the object as it is in the cluster now.
-func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func apply(ctx context.Context, out io.Writer, c client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if isCRD(object) {
-		if err := endConversions(ctx, c, object); err != nil {
+		if err := endConversions(ctx, out, c, object); err != nil {
 			return nil, err
 		}
 	}
@@ -133,7 +133,7 @@ func settle(ctx context.Context, out io.Writer, c client.Client, applied, object
 	for applied.GetDeletionTimestamp() != nil {
 		err := waitGone(ctx, out, c, applied)
 		if err == nil {
-			applied, err = apply(ctx, c, object)
+			applied, err = apply(ctx, out, c, object)
 		}
 		if err != nil {
 			return err

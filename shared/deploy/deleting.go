@@ -92,7 +92,7 @@ func deleteInstances(ctx context.Context, out io.Writer, c client.Client, crd *u
 		},
 		why: func(context.Context) string {
 			if listErr != nil {
-				return whyNotConverted(listErr.Error())
+				return explained(listErr.Error())
 			}
 			return finalizersOf(left)
 		},
@@ -125,7 +125,7 @@ func whyNotGone(ctx context.Context, c client.Client, object *unstructured.Unstr
 	case isCRD(live):
 		instances, err := listInstances(ctx, c, live)
 		if err != nil {
-			return whyNotConverted(err.Error())
+			return explained(err.Error())
 		}
 		return finalizersOf(instances)
 	case live.GroupVersionKind().Group == "" && live.GetKind() == "Namespace":
@@ -144,19 +144,16 @@ func contentOf(namespace *unstructured.Unstructured) string {
 			said = append(said, message)
 		}
 	}
-	text := strings.Join(said, "; ")
-	if why := whyNotConverted(text); why != "" {
-		text += "; " + why
-	}
-	return text
+	return explained(strings.Join(said, "; "))
 }
 
-// whyNotConverted says what an error of the API server means in which a conversion fails; otherwise it is empty.
-func whyNotConverted(text string) string {
+// explained adds what may help to an error of the API server in which a conversion fails: the operator does not run, or responds
+// with a failure.
+func explained(text string) string {
 	if !strings.Contains(text, "conversion webhook") {
-		return ""
+		return text
 	}
-	return "the operator converts these objects between the versions of the API, and it does not respond: `make run` or `make deploy` of its stage starts it, from another terminal"
+	return text + "; the operator converts these objects: if it does not run, `make run` or `make deploy` of its stage, with the OVERLAY that was deployed, starts it, from another terminal"
 }
 
 // finalizersOf names the objects that have finalizers, the first few of them, and says how a finalizer is removed.
