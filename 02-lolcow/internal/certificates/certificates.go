@@ -2,7 +2,8 @@
 // where it is served. Before a replica serves a certificate, the CRDs whose conversion is at this server trust it.
 //
 // A certificate is its own CA. Its successor is trusted a day before it is served, and it is trusted itself until it expires. So
-// no request fails while one replica serves the old certificate and another one the new.
+// no request fails in a rotation, while one replica serves the old certificate and another one the new. If an administrator
+// deletes the Secret, the new certificate is served at once, and requests may fail for a minute, until all replicas have it.
 package certificates
 
 import (
@@ -34,7 +35,7 @@ const (
 	// period is how often a replica looks at the Secret and the CRDs.
 	period = time.Minute
 
-	// maxTries bounds the writes to the Secret that another replica was faster with.
+	// maxTries bounds the writes that another client was faster with.
 	maxTries = 5
 )
 
@@ -66,12 +67,31 @@ func (c *Certificates) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // Sync reads the Secret, renews what is due, and has the CRDs trust it. Then it serves the certificate. The operator calls it
 // before the manager starts: no list of objects that have to be converted succeeds without a certificate.
 func (c *Certificates) Sync(ctx context.Context) error {
+	var err error
+	for range maxTries {
+		err = c.try(ctx)
+		// Another client wrote the Secret or a CRD, created the Secret or deleted it, after it was read here.
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			break
+		}
+	}
+	return err
+}
+
+// try reads the CRDs before the Secret: a replica that is slow would otherwise replace a caBundle by an older one.
+func (c *Certificates) try(ctx context.Context) error {
+	crds := make([]apiextensionsv1.CustomResourceDefinition, len(c.CRDs))
+	for i, name := range c.CRDs {
+		if err := c.Reader.Get(ctx, client.ObjectKey{Name: name}, &crds[i]); err != nil {
+			return fmt.Errorf("reading CRD %s: %w", name, err)
+		}
+	}
 	data, serving, err := c.syncSecret(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("renewing Secret %s: %w", c.Secret, err)
 	}
-	for _, name := range c.CRDs {
-		if err := c.trust(ctx, name, data[keyBundle]); err != nil {
+	for i := range crds {
+		if err := c.trust(ctx, &crds[i], data[keyBundle]); err != nil {
 			return err
 		}
 	}
@@ -90,27 +110,14 @@ func (c *Certificates) Run(ctx context.Context) {
 			return
 		case <-ticker.C():
 			if err := c.Sync(ctx); err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Cannot renew the certificate of the webhook; retrying", "after", period)
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot keep the certificate of the webhook; retrying", "after", period)
 			}
 		}
 	}
 }
 
-// syncSecret writes the Secret if something in it is due. If another replica writes it at the same time, one of them fails,
-// and reads what the other wrote.
-func (c *Certificates) syncSecret(ctx context.Context) (data map[string][]byte, serving *pair, err error) {
-	for range maxTries {
-		if data, serving, err = c.trySecret(ctx); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			break
-		}
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("renewing Secret %s: %w", c.Secret, err)
-	}
-	return data, serving, nil
-}
-
-func (c *Certificates) trySecret(ctx context.Context) (map[string][]byte, *pair, error) {
+// syncSecret writes the Secret if something in it is due. If another replica writes it at the same time, one of them fails.
+func (c *Certificates) syncSecret(ctx context.Context) (map[string][]byte, *pair, error) {
 	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Secret.Namespace, Name: c.Secret.Name}}
 	readErr := c.Reader.Get(ctx, c.Secret, &secret)
 	if client.IgnoreNotFound(readErr) != nil {
@@ -127,29 +134,25 @@ func (c *Certificates) trySecret(ctx context.Context) (map[string][]byte, *pair,
 	return data, serving, c.Writer.Update(ctx, &secret, client.FieldOwner(fieldOwner))
 }
 
-// trust writes the caBundle of a CRD, if it is not this one.
-func (c *Certificates) trust(ctx context.Context, name string, bundle []byte) error {
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := c.Reader.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil {
-		return fmt.Errorf("reading CRD %s: %w", name, err)
-	}
+// trust writes the caBundle of a CRD, if it is not this one, and the CRD is as it was read.
+func (c *Certificates) trust(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, bundle []byte) error {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
-		return fmt.Errorf("CRD %s has no conversion webhook: install the CRD of this release", name)
+		return fmt.Errorf("CRD %s has no conversion webhook: install the CRD of this release", crd.Name)
 	}
 	if bytes.Equal(conversion.Webhook.ClientConfig.CABundle, bundle) {
 		return nil
 	}
 	patch := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(), "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": name, "uid": string(crd.UID)},
+		"metadata": map[string]any{"name": crd.Name, "uid": string(crd.UID), "resourceVersion": crd.ResourceVersion},
 		"spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{
 			"caBundle": base64.StdEncoding.EncodeToString(bundle),
 		}}}},
 	}}
 	if err := c.Writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("writing caBundle of CRD %s: %w", name, err)
+		return fmt.Errorf("writing caBundle of CRD %s: %w", crd.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Wrote caBundle", "crd", name)
+	ctrl.LoggerFrom(ctx).Info("Wrote caBundle", "crd", crd.Name)
 	return nil
 }

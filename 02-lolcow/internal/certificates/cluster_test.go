@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -25,6 +26,11 @@ const (
 	crdName = "lolcows.my.domain"
 )
 
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(time.Minute)
+	os.Exit(m.Run())
+}
+
 // cluster is what the replicas of an operator share.
 type cluster struct {
 	*WithT
@@ -32,13 +38,13 @@ type cluster struct {
 	t      *testing.T
 	clock  *testclock.FakeClock
 	writes int
-	// beforeWrite is called before each write of a Secret.
-	beforeWrite func()
+	// beforeWrite is called before each write of a Secret, and beforeApply before each of a caBundle.
+	beforeWrite, beforeApply func()
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{WithT: NewWithT(t), t: t, clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), beforeWrite: func() {}}
+	c := &cluster{WithT: NewWithT(t), t: t, clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), beforeWrite: func() {}, beforeApply: func() {}}
 	scheme := runtime.NewScheme()
 	c.Expect(errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme))).To(Succeed())
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crdName, UID: "1"}}
@@ -61,6 +67,7 @@ func newCluster(t *testing.T) *cluster {
 			return w.Update(ctx, object, options...)
 		},
 		Apply: func(ctx context.Context, w client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			c.beforeApply()
 			c.writes++
 			return w.Apply(ctx, object, options...)
 		},

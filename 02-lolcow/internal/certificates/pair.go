@@ -75,14 +75,10 @@ func parsePair(certificate, private []byte) (*pair, error) {
 	return &pair{certificate, private, parsed}, nil
 }
 
-// usable reports whether clients accept the certificate now, under all of the names.
+// usable reports whether the certificate is valid at a time of our clock, and for all of the names.
 func (p *pair) usable(names []string, now time.Time) bool {
-	return p != nil && valid(p.parsed.Leaf, now) &&
+	return p != nil && !now.Before(p.parsed.Leaf.NotBefore) && now.Before(p.parsed.Leaf.NotAfter) &&
 		!slices.ContainsFunc(names, func(name string) bool { return p.parsed.Leaf.VerifyHostname(name) != nil })
-}
-
-func valid(certificate *x509.Certificate, now time.Time) bool {
-	return !now.Before(certificate.NotBefore) && now.Before(certificate.NotAfter)
 }
 
 // renew returns what the Secret has to contain, from what it contains. It is the same for as long as there is nothing to do.
@@ -90,11 +86,11 @@ func valid(certificate *x509.Certificate, now time.Time) bool {
 func renew(data map[string][]byte, names []string, now time.Time) (renewed map[string][]byte, serving *pair, err error) {
 	serving, _ = parsePair(data[keyCertificate], data[keyPrivate])
 	next, _ := parsePair(data[keyNextCertificate], data[keyNextPrivate])
-	if !next.usable(names, now) {
+	if !next.usable(names, now) && !next.usable(names, now.Add(overlap)) { // not yet, if the clock of the replica that made it is ahead
 		next = nil
 	}
 	// 1. The successor is served once it has been trusted for long enough, or if there is no other.
-	if next != nil && (!serving.usable(names, now) || !now.Before(next.parsed.Leaf.NotAfter.Add(overlap-lifetime))) {
+	if next.usable(names, now) && (!serving.usable(names, now) || !now.Before(next.parsed.Leaf.NotAfter.Add(overlap-lifetime))) {
 		serving, next = next, nil
 	}
 	// 2. Without either, a new one is served at once.
@@ -119,7 +115,8 @@ func renew(data map[string][]byte, names []string, now time.Time) (renewed map[s
 	return renewed, serving, nil
 }
 
-// bundle joins certificates, without those that have expired: until then a replica that was cut off may serve one.
+// bundle joins certificates, without those that have expired: until then a replica that was cut off may serve one. What is not valid
+// yet was made by a replica whose clock is ahead, and stays.
 func bundle(now time.Time, texts ...[]byte) []byte {
 	var all [][]byte
 	for rest := bytes.Join(texts, []byte("\n")); ; {
@@ -129,7 +126,7 @@ func bundle(now time.Time, texts ...[]byte) []byte {
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		text := encode("CERTIFICATE", block.Bytes)
-		if err == nil && valid(certificate, now) && !slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(other, text) }) {
+		if err == nil && now.Before(certificate.NotAfter) && !slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(other, text) }) {
 			all = append(all, text)
 		}
 	}
