@@ -3,6 +3,7 @@ package conversion
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -16,6 +17,9 @@ import (
 	"example.com/workbook/02-lolcow/api/v1alpha1"
 	"example.com/workbook/02-lolcow/api/v1beta1"
 )
+
+// maxBody bounds a request in bytes, which may be for a list: of thousands of Lolcows, and less than the memory of the operator.
+const maxBody = 32 << 20
 
 // SetupWebhookWithManager serves conversions at /convert of the manager's webhook server.
 func SetupWebhookWithManager(mgr ctrl.Manager) error {
@@ -51,12 +55,18 @@ func newHandler(scheme *runtime.Scheme) (*handler, error) {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	logger := ctrl.LoggerFrom(r.Context())
 	var review apiextensionsv1.ConversionReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
-		http.Error(w, "want a ConversionReview with a request", http.StatusBadRequest)
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&review)
+	if err == nil && review.Request == nil {
+		err = errors.New("it has no request")
+	}
+	if err != nil {
+		err = fmt.Errorf("reading a ConversionReview: %w", err)
+		logger.Error(err, "Cannot convert")
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	logger := ctrl.LoggerFrom(r.Context())
 	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	for _, object := range review.Request.Objects {
 		converted, err := h.convert(r.Context(), object.Raw, review.Request.DesiredAPIVersion)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -102,7 +103,16 @@ func TestTheErrorNamesObjectAndField(t *testing.T) {
 
 func TestNoRequest(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{"", "rubbish", "{}", `{"response": {}}`} {
-		NewWithT(t).Expect(post(t, []byte(body)).Code).To(Equal(http.StatusBadRequest), body)
+	for body, want := range map[string]string{
+		"": "EOF", "rubbish": "invalid character 'r'", "{}": "it has no request", `{"response": {}}`: "it has no request",
+		strings.Repeat(" ", maxBody+1): "request body too large",
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			response := post(t, []byte(body))
+			g.Expect(response.Code).To(Equal(http.StatusBadRequest))
+			g.Expect(response.Body.String()).To(And(HavePrefix("reading a ConversionReview: "), ContainSubstring(want)))
+		})
 	}
 }
