@@ -1,15 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -37,14 +32,15 @@ const (
 type conversionServer struct {
 	*WithT
 	client.Client
-	t    *testing.T
-	env  *envtest.Environment
-	port int
+	t   *testing.T
+	env *envtest.Environment
+	// webhook listens where conversions are.
+	webhook net.Listener
 }
 
-func newConversionServer(t *testing.T, port int) *conversionServer {
+func newConversionServer(t *testing.T, webhook net.Listener) *conversionServer {
 	t.Helper()
-	s := &conversionServer{WithT: NewWithT(t), t: t, port: port, env: &envtest.Environment{
+	s := &conversionServer{WithT: NewWithT(t), t: t, webhook: webhook, env: &envtest.Environment{
 		UseExistingCluster: new(false), Scheme: scheme,
 		DownloadBinaryAssets: os.Getenv("KUBEBUILDER_ASSETS") == "", DownloadBinaryAssetsVersion: kubernetesVersion,
 	}}
@@ -82,18 +78,11 @@ func (s *conversionServer) newCRD() *apiextensionsv1.CustomResourceDefinition {
 		Webhook: &apiextensionsv1.WebhookConversion{
 			ConversionReviewVersions: []string{"v1"},
 			ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
-				Namespace: webhookNamespace, Name: webhookService, Path: new("/convert"), Port: new(int32(s.port)),
+				Namespace: webhookNamespace, Name: webhookService, Path: new("/convert"), Port: new(int32(portOf(s.webhook))),
 			}},
 		},
 	}
 	return &crd
-}
-
-// runningOperator is the operator as a process.
-type runningOperator struct {
-	*conversionServer
-	process *exec.Cmd
-	probes  int
 }
 
 // startOperator runs the operator until the test ends or stop is called, and waits until it is ready.
@@ -105,47 +94,7 @@ func (s *conversionServer) startOperator() *runningOperator {
 	s.Expect(err).NotTo(HaveOccurred())
 	kubeconfig := filepath.Join(s.t.TempDir(), "kubeconfig")
 	s.Expect(os.WriteFile(kubeconfig, content, 0o600)).To(Succeed())
-	probes := freePort(s.t)
-	operator := exec.CommandContext(s.t.Context(), os.Args[0],
-		"--lolcow-image=lolcow:test", "--metrics-bind-address=0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", probes),
-		fmt.Sprintf("--webhook-port=%d", s.port), "--webhook-namespace="+webhookNamespace, "--webhook-service="+webhookService)
-	operator.Env = append(os.Environ(), operatorVariable+"=yes", "KUBECONFIG="+kubeconfig)
-	operator.Stderr = s.t.Output()
-	s.Expect(operator.Start()).To(Succeed())
-	s.t.Cleanup(func() { _ = operator.Process.Kill() })
-	o := &runningOperator{s, operator, probes}
-	s.Eventually(o.readyz).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
-	return o
-}
-
-func (o *runningOperator) readyz() (status int, err error) {
-	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", o.probes), nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	return response.StatusCode, response.Body.Close()
-}
-
-// stop ends the operator in order.
-func (o *runningOperator) stop() {
-	o.Expect(o.process.Process.Signal(syscall.SIGTERM)).To(Succeed())
-	ended := make(chan error, 1)
-	go func() { ended <- o.process.Wait() }()
-	o.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	return startOperator(s.t, kubeconfig, s.webhook)
 }
 
 func cow() types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: "cow"} }

@@ -48,7 +48,7 @@ func newSteppedServer(t *testing.T) *steppedServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &steppedServer{conversionServer: newConversionServer(t, listener.Addr().(*net.TCPAddr).Port)}
+	s := &steppedServer{conversionServer: newConversionServer(t, listener)}
 	s.restart(time.Now())
 
 	mgr, err := ctrl.NewManager(s.env.Config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
@@ -115,7 +115,7 @@ func (s *steppedServer) expectServed(certificates int) {
 // expectConversions waits until the API server converts.
 func (s *steppedServer) expectConversions() {
 	s.t.Helper()
-	s.Eventually(s.betaErr).WithTimeout(time.Minute).Should(Succeed(), "the API server has the new caBundle a moment later")
+	s.Eventually(s.betaErr).Should(Succeed(), "the API server has the new caBundle a moment later")
 }
 
 // startReaders has clients read all the time. more waits until they have read often; stop returns their errors.
@@ -139,7 +139,7 @@ func (s *steppedServer) startReaders() (more func(), stop func() []error) {
 	more = func() {
 		s.t.Helper()
 		want := reads.Load() + 10*count
-		s.Eventually(reads.Load).WithTimeout(time.Minute).Should(BeNumerically(">", want))
+		s.Eventually(reads.Load).Should(BeNumerically(">", want))
 	}
 	return more, func() []error { cancel(); readers.Wait(); return errs }
 }
@@ -160,7 +160,7 @@ func TestConversionsOfAnAPIServer(t *testing.T) {
 func (s *steppedServer) expired() {
 	s.restart(time.Now().Add(-100 * day))
 	s.sync(s.replicas[:]...)
-	s.Eventually(s.betaErr).WithTimeout(time.Minute).Should(MatchError(ContainSubstring("certificate has expired")))
+	s.Eventually(s.betaErr).Should(MatchError(ContainSubstring("certificate has expired")))
 	s.alpha()
 
 	s.clock.SetTime(time.Now())
@@ -215,9 +215,11 @@ func (s *steppedServer) caBundleRemoved() {
 	s.Expect(s.Patch(ctx, s.crd(), rubbish)).To(MatchError(ContainSubstring("unable to load root certificates")))
 
 	s.Expect(s.Patch(ctx, s.crd(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, "null")))).To(Succeed())
-	s.Eventually(s.betaErr).WithTimeout(time.Minute).Should(MatchError(ContainSubstring("certificate signed by unknown authority")))
+	s.Eventually(s.betaErr).Should(MatchError(ContainSubstring("certificate signed by unknown authority")))
 	s.alpha()
-	s.clock.Step(time.Minute)
-	s.expectConversions()
+	s.Eventually(func() error {
+		s.clock.Step(time.Minute)
+		return s.betaErr()
+	}).Should(Succeed())
 	s.Expect(s.ownedByTheOperator()).To(MatchJSON(onlyCABundle))
 }

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	SetDefaultEventuallyTimeout(time.Minute)
 	os.Exit(m.Run())
 }
 

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,14 +30,14 @@ func init() {
 
 // conversionWebhook converts Lolcows for the API server, where the CRD has both versions.
 type conversionWebhook struct {
-	port                       int
+	address                    string
 	namespace, service, secret string
 	certificates               certificates.Certificates
 }
 
 func bindConversionFlags(flags *flag.FlagSet) *conversionWebhook {
 	var w conversionWebhook
-	flags.IntVar(&w.port, "webhook-port", 0, "Where conversions between the versions of the API are served. 0 turns them off: the CRD must then have one version.")
+	flags.StringVar(&w.address, "webhook-bind-address", "0", "Where conversions between the versions of the API are served. 0 turns them off: the CRD must then have one version.")
 	flags.StringVar(&w.namespace, "webhook-namespace", os.Getenv("POD_NAMESPACE"), "The namespace of the Service and the Secret of the webhook. Default: the variable POD_NAMESPACE.")
 	flags.StringVar(&w.service, "webhook-service", "lolcow-webhook-service", "The Service that the CRD names for conversions.")
 	flags.StringVar(&w.secret, "webhook-secret", "lolcow-webhook-certificate", "The Secret in which the replicas keep the certificate of the webhook.")
@@ -44,10 +47,21 @@ func bindConversionFlags(flags *flag.FlagSet) *conversionWebhook {
 // setup has the manager serve conversions. The certificate, and the CRD's trust in it, are there before the manager starts: its
 // caches need the webhook.
 func (w *conversionWebhook) setup(ctx context.Context, mgr ctrl.Manager) error {
-	if w.port == 0 {
+	if w.address == "0" {
 		return nil
 	}
-	// The manager's client would watch Secrets and CRDs, so that what it has written can be read.
+	if w.namespace == "" {
+		return errors.New("the namespace of its Service and its Secret is not known: give --webhook-namespace or set POD_NAMESPACE")
+	}
+	host, text, err := net.SplitHostPort(w.address)
+	if err != nil {
+		return fmt.Errorf("reading --webhook-bind-address: %w", err)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return fmt.Errorf("reading the port of --webhook-bind-address: %w", err)
+	}
+	// The manager's client would wait for ever: its Create waits for a cache of Secrets, which starts with the manager.
 	uncached, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return err
@@ -62,7 +76,7 @@ func (w *conversionWebhook) setup(ctx context.Context, mgr ctrl.Manager) error {
 	go w.certificates.Run(ctx)
 
 	webhooks := &mgr.GetWebhookServer().(*webhook.DefaultServer).Options
-	webhooks.Port = w.port
+	webhooks.Host, webhooks.Port = host, int(port)
 	webhooks.TLSOpts = append(webhooks.TLSOpts, func(config *tls.Config) { config.GetCertificate = w.certificates.Get })
 	if err := conversion.SetupWebhookWithManager(mgr); err != nil {
 		return err

@@ -5,17 +5,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -35,7 +33,9 @@ const secretsPath = "/api/v1/namespaces/lolcow-system/secrets"
 type crdServer struct {
 	*httptest.Server
 	caBundles chan []byte
-	unknown   chan string
+	// errs are of patches that cannot be read.
+	errs    chan error
+	unknown chan string
 }
 
 func newCRDServer(t *testing.T) *crdServer {
@@ -55,15 +55,17 @@ func newCRDServer(t *testing.T) *crdServer {
 	paths[crdPath] = `{"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "lolcows.my.domain", "uid": "1"},
 		"spec": {"conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": {"namespace": "lolcow-system", "name": "lolcow-webhook-service"}}}}}}`
 
-	s := &crdServer{caBundles: make(chan []byte, 10), unknown: make(chan string, 100)}
+	s := &crdServer{caBundles: make(chan []byte, 10), errs: make(chan error, 10), unknown: make(chan string, 100)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		content, found := paths[r.URL.Path]
 		switch {
 		case r.Method == http.MethodPatch && found:
-			body, _ := io.ReadAll(r.Body)
+			body, err := io.ReadAll(r.Body)
 			var crd apiextensionsv1.CustomResourceDefinition
-			if err := yaml.Unmarshal(body, &crd); err == nil {
+			if err = errors.Join(err, yaml.Unmarshal(body, &crd)); err != nil {
+				s.errs <- err
+			} else {
 				s.caBundles <- crd.Spec.Conversion.Webhook.ClientConfig.CABundle
 			}
 			fmt.Fprint(w, content)
@@ -96,27 +98,13 @@ func TestItConvertsBeforeItsCachesAreFull(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(os.WriteFile(kubeconfig, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: a,
 contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {server: %q}}]}`, server.URL), 0o600)).To(Succeed())
-	port, probes := freePort(t), freePort(t)
-	operator := exec.CommandContext(t.Context(), os.Args[0], "--lolcow-image=lolcow:test", "--metrics-bind-address=0",
-		fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", probes), fmt.Sprintf("--webhook-port=%d", port), "--webhook-namespace=lolcow-system")
-	operator.Env = append(os.Environ(), operatorVariable+"=yes", "KUBECONFIG="+kubeconfig)
-	operator.Stderr = t.Output()
-	g.Expect(operator.Start()).To(Succeed())
-	ended := make(chan error, 1)
-	go func() { ended <- operator.Wait() }()
-	defer func() { _ = operator.Process.Kill() }()
+	webhook := holdPort(t)
+	operator := startOperator(t, kubeconfig, webhook)
 
 	var caBundle []byte
-	g.Eventually(server.caBundles).WithTimeout(20 * time.Second).Should(Receive(&caBundle))
-	g.Eventually(server.unknown).WithTimeout(20*time.Second).Should(Receive(HaveSuffix("/lolcows")), "it tries to fill its caches")
-	g.Eventually(func(g Gomega) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", probes), nil)
-		g.Expect(err).NotTo(HaveOccurred())
-		response, err := http.DefaultClient.Do(request)
-		g.Expect(err).NotTo(HaveOccurred())
-		defer func() { _ = response.Body.Close() }()
-		g.Expect(response.StatusCode).To(Equal(http.StatusOK))
-	}).WithTimeout(20 * time.Second).Should(Succeed())
+	g.Expect(server.errs).NotTo(Receive())
+	g.Expect(server.caBundles).To(Receive(&caBundle))
+	g.Eventually(server.unknown).Should(Receive(HaveSuffix("/lolcows")), "it tries to fill its caches")
 
 	alpha := v1alpha1.Lolcow{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "my.domain/v1alpha1", Kind: "Lolcow"},
@@ -124,15 +112,27 @@ contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {ser
 		Spec:       v1alpha1.LolcowSpec{Greeting: "Moo"},
 	}
 	var beta v1beta1.Lolcow
-	g.Expect(json.Unmarshal(convert(t, g, port, caBundle, "my.domain/v1beta1", alpha), &beta)).To(Succeed())
+	g.Expect(json.Unmarshal(convert(t, g, portOf(webhook), caBundle, "my.domain/v1beta1", alpha), &beta)).To(Succeed())
 	g.Expect(beta.APIVersion).To(Equal("my.domain/v1beta1"))
 	g.Expect(beta.Spec.Greetings).To(Equal([]string{"Moo", "Baa"}))
 	var again v1alpha1.Lolcow
-	g.Expect(json.Unmarshal(convert(t, g, port, caBundle, "my.domain/v1alpha1", beta), &again)).To(Succeed())
+	g.Expect(json.Unmarshal(convert(t, g, portOf(webhook), caBundle, "my.domain/v1alpha1", beta), &again)).To(Succeed())
 	g.Expect(again).To(Equal(alpha))
 
-	g.Expect(operator.Process.Signal(syscall.SIGTERM)).To(Succeed())
-	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+	operator.stop()
+}
+
+// The name of the Service, which the certificate is for, needs a namespace; and 9443 without a colon is no address.
+func TestConversionFlagsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	for want, w := range map[string]*conversionWebhook{
+		"POD_NAMESPACE":      {address: ":9443"},
+		"missing port":       {address: "9443", namespace: webhookNamespace},
+		"invalid syntax":     {address: ":https", namespace: webhookNamespace},
+		"value out of range": {address: ":65536", namespace: webhookNamespace},
+	} {
+		NewWithT(t).Expect(w.setup(t.Context(), nil)).To(MatchError(ContainSubstring(want)))
+	}
 }
 
 // convert asks the webhook as an API server does: at the name of the Service, and trusting caBundle only.

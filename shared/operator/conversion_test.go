@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -58,6 +60,7 @@ func field(t *testing.T, object *unstructured.Unstructured, path ...string) any 
 // The API server of an embedded cluster has its objects converted by the first replica, wherever that listens.
 func TestConversionsByAProcess(t *testing.T) {
 	p := variant(t, testStage, "pouring", false)
+	p.help = "-" + webhookFlag
 	if err := p.setupConversions(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +76,41 @@ func TestConversionsByAProcess(t *testing.T) {
 		t.Errorf("another Service was changed: %v", other.Object)
 	}
 	args := p.arguments(&replica{number: 1, webhookPort: p.webhookPort})
-	if want := fmt.Sprintf("--webhook-port=%d", p.webhookPort); args[len(args)-1] != want {
+	if want := fmt.Sprintf("--webhook-bind-address=127.0.0.1:%d", p.webhookPort); args[len(args)-1] != want {
 		t.Errorf("the operator gets %q, want %s at the end", args, want)
+	}
+}
+
+func TestOperatorThatCannotBeToldWhereToConvert(t *testing.T) {
+	err := variant(t, testStage, "pouring", false).setupConversions(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "teapots.example.com") || !strings.Contains(err.Error(), "no flag --webhook-bind-address") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConversionsAtAServiceThatIsNotThere(t *testing.T) {
+	p := variant(t, testStage, "pouring", false)
+	p.help = "-" + webhookFlag
+	p.manifest.rest = slices.DeleteFunc(p.manifest.rest, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == "Service" && u.GetNamespace() == "teapot-system"
+	})
+	if err := p.setupConversions(t.Context()); err == nil || !strings.Contains(err.Error(), "Service teapot-system/spout, which the configuration has not") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The port stays that of the CRD: an operator that starts again does not get another one.
+func TestPortOfConversionsIsTaken(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{webhookPort: listener.Addr().(*net.TCPAddr).Port}
+	if err := p.checkWebhookPort(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("at port %d, where another process listens", p.webhookPort)) {
+		t.Errorf("got %v", err)
+	}
+	if err := errors.Join(listener.Close(), p.checkWebhookPort(t.Context())); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -131,7 +167,7 @@ func checkConversions(t *testing.T, p *Process) {
 		"name of the container's port":  {webhook.Name, port["targetPort"]},
 		"versions of the CRD":           {len(field(t, crd, "spec", "versions").([]any)), 2},
 		"pods of the Service":           {field(t, service, "spec", "selector", "control-plane"), p.manifest.deployment.Spec.Template.Labels["control-plane"]},
-		"port of the operator is given": {slices.Contains(p.manifest.container.Args, fmt.Sprintf("--webhook-port=%d", webhook.ContainerPort)), true},
+		"port of the operator is given": {slices.Contains(p.manifest.container.Args, fmt.Sprintf("--%s=:%d", webhookFlag, webhook.ContainerPort)), true},
 	} {
 		if values[0] != values[1] {
 			t.Errorf("%s: got %v, want %v", what, values[0], values[1])

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,21 +66,26 @@ func (p *Process) Ended() <-chan struct{} { return p.replicas[0].ended }
 // the namespace that a pod would read from its mounted token.
 func (p *Process) arguments(r *replica) []string {
 	args := append([]string{}, p.manifest.container.Args...)
-	for _, flag := range []struct{ name, value string }{
+	type flag struct{ name, value string }
+	flags := []flag{
 		{"kubeconfig", r.kubeconfig},
 		{"metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", r.metricsPort)},
 		{"health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", r.probePort)},
 		{"leader-election-namespace", p.Namespace()},
-	} {
-		if strings.Contains(p.help, "-"+flag.name) {
-			args = append(args, "--"+flag.name+"="+flag.value)
-		}
 	}
 	if p.webhookPort != 0 {
-		args = append(args, fmt.Sprintf("--webhook-port=%d", r.webhookPort))
+		flags = append(flags, flag{webhookFlag, fmt.Sprintf("127.0.0.1:%d", r.webhookPort)})
+	}
+	for _, f := range flags {
+		if p.has(f.name) {
+			args = append(args, "--"+f.name+"="+f.value)
+		}
 	}
 	return append(args, p.options.Args...)
 }
+
+// has reports whether the operator has a flag: flags are given only to operators that have them.
+func (p *Process) has(flag string) bool { return strings.Contains(p.help, "-"+flag) }
 
 // Start starts the replicas that do not run and waits until their readiness probes say yes.
 func (p *Process) Start(ctx context.Context) error {
@@ -99,13 +105,18 @@ func (p *Process) Start(ctx context.Context) error {
 
 // start gives a replica what each new process needs afresh, and starts it.
 func (p *Process) start(ctx context.Context, r *replica) error {
-	ports, err := freePorts(ctx, 3)
+	ports, err := freePorts(ctx, 4)
 	if err != nil {
 		return err
 	}
+	// That of the CRD is free, too, while its replica does not run.
+	ports = slices.DeleteFunc(ports, func(port int) bool { return port == p.webhookPort })
 	r.metricsPort, r.probePort, r.webhookPort = ports[0], ports[1], ports[2]
 	if r.number == 1 {
-		r.webhookPort = p.webhookPort // that of the CRD
+		if err := p.checkWebhookPort(ctx); err != nil {
+			return err
+		}
+		r.webhookPort = p.webhookPort
 	}
 	if r.credential, err = p.login(ctx, r.kubeconfig); err != nil {
 		return err

@@ -49,9 +49,6 @@ func Run(ctx context.Context, out io.Writer, o Options) (*Process, error) {
 	if p.manifest, err = readManifest(o.StageDir, o.Overlay, o.Images); err != nil {
 		return nil, err
 	}
-	if err := p.setupConversions(ctx); err != nil {
-		return nil, err
-	}
 	stage := filepath.Base(absolute(o.StageDir))
 	err = step.Run(ctx, out, "building the operator of "+stage, func(ctx context.Context) error {
 		p.binary, err = image.Binary(ctx, o.StageDir, p.manifest.program(o.StageDir), runtime.GOOS, runtime.GOARCH)
@@ -74,6 +71,14 @@ func Run(ctx context.Context, out io.Writer, o Options) (*Process, error) {
 
 // prepare makes the operator's surroundings in the cluster and its credentials on this machine.
 func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) error {
+	help, err := exec.CommandContext(ctx, p.binary, "--help").CombinedOutput()
+	if err != nil && len(help) == 0 {
+		return fmt.Errorf("asking the operator for its flags: %w", err)
+	}
+	p.help = string(help)
+	if err := p.setupConversions(ctx); err != nil {
+		return err
+	}
 	cfg, err := p.options.Cluster.RESTConfig()
 	if err != nil {
 		return err
@@ -104,12 +109,6 @@ func (p *Process) prepare(ctx context.Context, out io.Writer, stage string) erro
 	if err := p.placeKubeconfig(repo, stage); err != nil {
 		return err
 	}
-	// Flags are given only to operators that have them.
-	help, err := exec.CommandContext(ctx, p.binary, "--help").CombinedOutput()
-	if err != nil && len(help) == 0 {
-		return fmt.Errorf("asking the operator for its flags: %w", err)
-	}
-	p.help = string(help)
 	if len(held) > 0 {
 		return p.releaseCRDs(ctx, out, cfg, held)
 	}
