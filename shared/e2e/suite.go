@@ -31,7 +31,8 @@ const needsContainers = "needs containers"
 const dumpTimeout = time.Minute
 
 // Suite declares the set-up and the end of a stage's suite, and returns the environment, which is
-// filled in before the first spec runs. Call it once, at the top of the suite:
+// filled in before the first spec runs. Call it once, at the top of the suite, or in the Test function before RunSpecs if the
+// stage depends on a flag:
 //
 //	var env = e2e.Suite(e2e.Stage{Name: "02-lolcow", Dir: "../..", …})
 //
