@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -240,27 +241,23 @@ func (e *env) arrived(name, configMap, text string, before corev1.PodTemplateSpe
 // a list from the cache has no order: with two Lolcows, a function that returns one of them may name both.
 func (e *env) arrivesInEach() {
 	m := e.startWithTexts()
-	before := map[string]corev1.PodTemplateSpec{}
-	for _, name := range []string{"bull", "heifer"} {
-		e.create(name, fields{"greetingConfigMap": cowTexts})
-		e.awaitReport(name)
-		e.awaitRest(m, name)
+	names, before := []string{"cow", "bull", "heifer"}, map[string]corev1.PodTemplateSpec{}
+	for _, name := range names {
+		if name != "cow" {
+			e.create(name, fields{"greetingConfigMap": cowTexts})
+			e.awaitReport(name)
+			e.awaitRest(m, name)
+		}
 		before[name] = e.template(name)
 	}
-	before["cow"] = e.template("cow")
 	e.writeText(cowTexts, "Baa")
 	e.await("the changed text in the pod templates of all three Lolcows", func() bool {
-		for name, template := range before {
-			if !e.arrived(name, cowTexts, "Baa", template) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(names, func(name string) bool { return !e.arrived(name, cowTexts, "Baa", before[name]) })
 	})
 }
 
-// awaitRest waits until a new Lolcow is reconciled and this one is not. Its last reconciliation may come after its report, because
-// its Deployment has changed, and would find the next text without a trigger. One that never rests fails other behaviours.
+// awaitRest waits until a new Lolcow is reconciled and this one is not. Its last reconciliation, triggered by its own Deployment, may
+// come after its report, and would find the next text. One that never rests fails other behaviours.
 func (e *env) awaitRest(m running, name string) {
 	for round := range 10 {
 		before := m.reads.of(e.key(name))
