@@ -37,6 +37,11 @@ func TestE2E(t *testing.T) {
 		AddToScheme:  []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
 		OperatorArgs: e2e.ShortLease,
 	})
+	// starter: not in a copy
+	if *overlay == "conversion" {
+		Describe("Both versions of the API", bothVersions)
+	}
+	// starter: end
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "02-lolcow")
 }

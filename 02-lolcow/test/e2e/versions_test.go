@@ -18,14 +18,11 @@ func init() {
 	derived["patch apiextensions.k8s.io/customresourcedefinitions"] = "the caBundle is there"
 }
 
-// make e2e E2E_FLAGS=-overlay=conversion
-var _ = Describe("Both versions of the API", func() {
+// bothVersions are specs for make e2e E2E_FLAGS=-overlay=conversion.
+func bothVersions() {
 	var betaClient client.Client
 
 	BeforeEach(func() {
-		if *overlay != "conversion" {
-			Skip("needs -overlay=conversion")
-		}
 		scheme := runtime.NewScheme()
 		Expect(v1beta1.AddToScheme(scheme)).To(Succeed())
 		var err error
@@ -73,4 +70,4 @@ var _ = Describe("Both versions of the API", func() {
 		Expect(env.Operator.Start(ctx)).To(Succeed())
 		Eventually(ctx, getBeta).WithTimeout(expect.Soon).Should(Succeed())
 	})
-})
+}
