@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
-	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +21,6 @@ import (
 // LabelContainers marks specs that need a running container: `Label(e2e.LabelContainers)`. They are
 // skipped on an embedded cluster, and the run ends by saying how many.
 const LabelContainers = "containers"
-
-// needsContainers is why a spec was skipped.
-const needsContainers = "needs containers"
 
 // dumpTimeout bounds what a failed spec spends on artifacts.
 const dumpTimeout = time.Minute
@@ -66,7 +61,7 @@ func Suite(stage Stage) *Env {
 	ginkgo.BeforeEach(func() {
 		env.namespaces = nil
 		if slices.Contains(ginkgo.CurrentSpecReport().Labels(), LabelContainers) && !env.Cluster.RunsContainers() {
-			ginkgo.Skip(needsContainers)
+			ginkgo.Skip("they need containers")
 		}
 	})
 	ginkgo.JustAfterEach(func(ctx ginkgo.SpecContext) {
@@ -74,48 +69,8 @@ func Suite(stage Stage) *Env {
 			env.dump(ctx, report.LeafNodeText)
 		}
 	})
-	ginkgo.ReportAfterSuite("summary", summarize)
+	ginkgo.ReportAfterSuite("summary", func(report ginkgo.Report) { fmt.Print(summary(report)) })
 	return env
-}
-
-// slowest is how many of a suite's specs are named with the time that they took.
-const slowest = 3
-
-// summarize says how many specs were not run, what running them at once saves, how much Serial ones take, and which took
-// longest.
-func summarize(report ginkgo.Report) {
-	var skipped int
-	var sum, serial time.Duration
-	var began, ended time.Time
-	var ran types.SpecReports
-	for _, spec := range report.SpecReports.WithLeafNodeType(types.NodeTypeIt) {
-		if spec.State == types.SpecStateSkipped && spec.Failure.Message == needsContainers {
-			skipped++
-		}
-		if spec.NumAttempts == 0 {
-			continue
-		}
-		ran = append(ran, spec)
-		sum += spec.RunTime
-		if spec.IsSerial {
-			serial += spec.RunTime
-		}
-		if began.IsZero() || spec.StartTime.Before(began) {
-			began = spec.StartTime
-		}
-		if spec.EndTime.After(ended) {
-			ended = spec.EndTime
-		}
-	}
-	fmt.Printf("==> the specs took %s, one after the other they would have taken %s, the serial ones %s\n",
-		ended.Sub(began).Round(time.Second), sum.Round(time.Second), serial.Round(time.Second))
-	slices.SortFunc(ran, func(a, b types.SpecReport) int { return cmp.Compare(b.RunTime, a.RunTime) })
-	for _, spec := range ran[:min(len(ran), slowest)] {
-		fmt.Printf("==> %6.1f s for %q\n", spec.RunTime.Seconds(), spec.FullText())
-	}
-	if skipped > 0 {
-		fmt.Printf("==> %d specs not run: they need containers\n", skipped)
-	}
 }
 
 // NamespaceOption changes a namespace before it is created.

@@ -16,7 +16,7 @@ import (
 
 // interruptible is a go command whose suite says that it runs, and ends in order when it is interrupted, as Ginkgo does.
 const interruptible = `#!/bin/sh
-case "$* " in *" ginkgo -v "*) ;; *) exit 0 ;; esac
+case "$* " in *" ginkgo --procs="*) ;; *) exit 0 ;; esac
 trap 'echo interrupted; exit 1' INT
 echo "$@" >>"$RECORD"
 i=0; while [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
