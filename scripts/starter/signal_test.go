@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -15,6 +16,10 @@ func TestStarterEndsWithItsTerminal(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
+	// Under nohup this process ignores the signal, and so would its children.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	for _, before := range []string{"", "trap '' HUP; "} {
 		repo := newRepo(t)
 		put(t, filepath.Join(repo, "03-flux", "Makefile"), "HARNESS ?= ..\ngenerate manifests:\n\t@[ -e begun ] || { touch begun at-work; while [ -e at-work ]; do sleep 0.1; done; }\n")
