@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"example.com/workbook/01-informers/internal/lesson"
+	"example.com/workbook/01-informers/internal/transport"
 )
 
 // meter measures the responses to a client as they are on the wire, without the HTTP framing.
@@ -22,7 +22,7 @@ func (m *meter) attach(config *rest.Config) *rest.Config {
 	// The Transport of net/http would request gzip by itself.
 	config.DisableCompression = true
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return lesson.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		return transport.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if err != nil {
 				return nil, err

@@ -18,6 +18,7 @@ import (
 	"example.com/workbook/01-informers/api/samplecontroller/v1alpha1"
 	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
+	"example.com/workbook/01-informers/internal/transport"
 )
 
 func TestMain(m *testing.M) { testserver.Main(m) }
@@ -107,7 +108,7 @@ func TestCRDIsDeletedAfterCtrlCDuringItsCreation(t *testing.T) {
 	env := testserver.LessonEnv(t)
 	env.Config = rest.CopyConfig(env.Config)
 	env.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return lesson.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		return transport.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if request.Method == http.MethodPost {
 				interrupt()

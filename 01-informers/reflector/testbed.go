@@ -20,12 +20,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/workbook/01-informers/internal/lesson"
+	"example.com/workbook/01-informers/internal/transport"
 )
 
 // testbed is a reflector whose requests and calls of the store are recorded, and whose server can fail.
 type testbed struct {
 	*lesson.Env
-	outage    lesson.Outage
+	outage    transport.Outage
 	requests  lesson.Requests
 	store     *recordingStore
 	reflector *cache.Reflector

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -37,6 +41,7 @@ func TestNoOldNameIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		expectAllCRDs(t, o.Dest)
+		expectImports(t, o.Dest, o.Module)
 		if err := os.RemoveAll(filepath.Join(o.Dest, "internal", "generated")); err != nil {
 			t.Fatal(err)
 		}
@@ -53,5 +58,36 @@ func expectAllCRDs(t *testing.T, dir string) {
 	recipe, err := exec.CommandContext(t.Context(), "make", "-C", dir, "-n", "manifests").CombinedOutput()
 	if want := " paths=./api/... output:crd:dir=config/crd/bases"; err != nil || !strings.Contains(string(recipe), want) {
 		t.Errorf("%v: make manifests runs\n%s\nwant %s", err, recipe, want)
+	}
+}
+
+// What a copy imports of itself is in it.
+func expectImports(t *testing.T, dir, module string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".go" {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range parsed.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			folder, own := strings.CutPrefix(name, module+"/")
+			if !own {
+				continue
+			}
+			if found, _ := filepath.Glob(filepath.Join(dir, folder, "*.go")); len(found) == 0 {
+				t.Errorf("%s imports %s, which the copy has not", file, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

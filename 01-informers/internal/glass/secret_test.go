@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/workbook/01-informers/internal/handmade"
-	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/testserver"
+	"example.com/workbook/01-informers/internal/transport"
 )
 
 // traffic records everything that the API server sends.
@@ -64,7 +64,7 @@ func TestSecretDataIsNeverSent(t *testing.T) {
 	received := &traffic{}
 	config := testserver.Config(t)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return lesson.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		return transport.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if err == nil {
 				response.Body = recordedBody{io.TeeReader(response.Body, received), response.Body}

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"example.com/workbook/01-informers/internal/transport"
 )
 
 // Request is one request that a client sent, and its result.
@@ -66,7 +68,7 @@ type Requests struct{ Record[Request] }
 func (r *Requests) Attach(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return RoundTripper(func(request *http.Request) (*http.Response, error) {
+		return transport.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			at := clock.RealClock{}.Now()
 			response, err := next.RoundTrip(request)
 			one := Request{At: at, Method: request.Method, Path: request.URL.Path, Query: request.URL.Query(), Err: err}
@@ -89,9 +91,3 @@ func (e *Env) PrintRequests(requests []Request) {
 		e.Printf("   request: %s\n", request)
 	}
 }
-
-// RoundTripper is a function that is an http.RoundTripper.
-type RoundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

@@ -23,10 +23,10 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"example.com/workbook/01-informers/internal/lesson"
 	"example.com/workbook/01-informers/internal/managed"
 	"example.com/workbook/01-informers/internal/operator"
 	"example.com/workbook/01-informers/internal/raw"
+	"example.com/workbook/01-informers/internal/transport"
 )
 
 // implementations are those that cmd/main.go and cmd/raw run.
@@ -61,7 +61,7 @@ type Settings struct {
 // Running is an implementation that runs.
 type Running struct {
 	cancel context.CancelFunc
-	outage lesson.Outage
+	outage transport.Outage
 	done   chan struct{}
 	err    error
 }

@@ -1,4 +1,5 @@
-package lesson
+// Package transport contains what changes the requests of a client, or its connections to the API server.
+package transport
 
 import (
 	"context"
