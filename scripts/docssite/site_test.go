@@ -259,7 +259,7 @@ func (p *tab) checkPage(t *testing.T, address string) {
 		t.Errorf("a diagram says %q", wrong)
 	}
 	if bytes.Contains(markdown, []byte("<details>")) {
-		hidden := `(() => { const one = document.querySelector(".text details"); const text = one.querySelector("p:last-child"); const before = text.checkVisibility();
+		hidden := `(() => { const one = document.querySelector(".text details"); const text = one.lastElementChild; const before = text.checkVisibility();
 			one.querySelector("summary").click(); const after = text.checkVisibility(); one.open = false; return !before && after; })()`
 		if !evaluate[bool](t, p, hidden) {
 			t.Error("an answer does not fold")
