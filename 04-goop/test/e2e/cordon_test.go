@@ -10,9 +10,9 @@ import (
 	"example.com/workbook/shared/expect"
 )
 
-// These specs are Serial: two of them cordon a node, and what other specs expect of Jobs and DaemonSets depends on the nodes
-// that take pods.
-var _ = Describe("Of the nodes,", Serial, Ordered, ContinueOnFailure, func() {
+// Two of these specs cordon a node. They run one after the other, because each depends on which nodes are cordoned. No other
+// spec does, unless it is Serial: pods of DaemonSets, and so the workers of Goops, tolerate it.
+var _ = Describe("Of the nodes,", Ordered, ContinueOnFailure, func() {
 	spec("without an operator, a Job spreads its workers over all, and is Complete when all have succeeded", func(w *testEnv) {
 		job := plainJob(w)
 		w.simulateJob(job)

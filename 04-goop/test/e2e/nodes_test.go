@@ -215,11 +215,16 @@ func (w *testEnv) ready(name string) {
 	})
 }
 
+// cordon cordons a node, or uncordons it, and waits until the taint says that the control plane has observed it.
 func (w *testEnv) cordon(name string, cordoned bool) {
 	GinkgoHelper()
 	until(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(g Gomega, node *corev1.Node) {
-		node.Spec.Unschedulable = cordoned
-		g.Expect(env.Client.Update(w.ctx, node)).To(Succeed())
+		if node.Spec.Unschedulable != cordoned {
+			node.Spec.Unschedulable = cordoned
+			g.Expect(env.Client.Update(w.ctx, node)).To(Succeed())
+		}
+		tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
+		g.Expect(tainted).To(Equal(cordoned))
 	})
 }
 

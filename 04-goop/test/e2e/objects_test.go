@@ -39,6 +39,21 @@ func (w *testEnv) nodes() []string {
 	return names
 }
 
+// workers returns the names of the nodes that take pods of DaemonSets without tolerations, also of those that another spec
+// has cordoned.
+func (w *testEnv) workers() []string {
+	GinkgoHelper()
+	var list corev1.NodeList
+	Expect(env.Client.List(w.ctx, &list)).To(Succeed())
+	var names []string
+	for _, node := range list.Items {
+		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable }) {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
 // pods returns the existing pods of a Goop, including terminating ones.
 func (w *testEnv) pods(goop *v1alpha1.Goop) []corev1.Pod {
 	GinkgoHelper()

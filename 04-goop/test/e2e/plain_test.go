@@ -24,8 +24,7 @@ import (
 var _ = Describe("Without an operator", func() {
 	spec("a DaemonSet runs a command once on every node, and a shell loop waits until it has", func(w *testEnv) {
 		daemonSet := plainDaemonSet(w, nil)
-		nodes, err := env.Cluster.Nodes(w.ctx)
-		Expect(err).NotTo(HaveOccurred())
+		nodes := w.workers()
 		w.simulatePlain(daemonSet, len(nodes))
 		dir, err := binaries.Ensure(w.ctx, GinkgoWriter, "kubectl")
 		Expect(err).NotTo(HaveOccurred())
@@ -35,9 +34,9 @@ var _ = Describe("Without an operator", func() {
 		Expect(err).NotTo(HaveOccurred(), "%s", output)
 		Expect(string(output)).To(ContainSubstring("nodes are done"))
 		for _, node := range nodes {
-			pod := w.plainPodOn(daemonSet, node.Name)
+			pod := w.plainPodOn(daemonSet, node)
 			if env.Cluster.RunsContainers() {
-				Expect(w.log(pod)).To(Equal("hello from " + node.Name + "\n"))
+				Expect(w.log(pod)).To(Equal("hello from " + node + "\n"))
 			}
 		}
 	})

@@ -25,8 +25,7 @@ var _ = Describe("The samples", func() {
 			goop.Namespace = w.namespace
 			Expect(env.Client.Create(ctx, goop)).To(Succeed(), goop.Name)
 		}
-		workers, err := env.Cluster.Nodes(ctx)
-		Expect(err).NotTo(HaveOccurred())
+		workers := w.workers()
 		for _, goop := range goops {
 			if goop.Spec.Host != nil {
 				w.has(goop, v1alpha1.ConditionRunning, metav1.ConditionFalse, v1alpha1.ReasonHostAccessNotAllowed)
