@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -171,10 +171,13 @@ var _ = Describe("kubectl goop", func() {
 			HaveKeyWithValue("exitCode", BeEquivalentTo(4)), HaveKeyWithValue("failed", BeEquivalentTo(1))))
 	})
 	onContainers("logs shows the output of a Goop's workers, and follows those that are still running", func(w *testEnv) {
-		goop := w.create("chatty", v1alpha1.GoopSpec{Cmd: sh("echo first; sleep 20; echo last"), JobCount: new(int32(1))})
+		goop := w.create("chatty", v1alpha1.GoopSpec{Cmd: sh("echo first; " + untilLet + "; echo last"), JobCount: new(int32(1))})
 		w.running(goop, 1)
 		Eventually(func() string { return w.goop("logs", "chatty").stdout }).WithTimeout(expect.Soon).Should(HaveSuffix(": first\n"))
-		followed := w.goop("logs", "chatty", "--follow")
+		following := w.begin("logs", "chatty", "--follow")
+		Eventually(following.stdout).WithTimeout(patience).Should(gbytes.Say(": first\n"))
+		Expect(w.let(&w.pods(goop)[0])).To(Succeed())
+		followed := following.wait(w)
 		Expect(followed.code).To(BeZero(), "%s", followed.stderr)
 		Expect(followed.stdout).To(And(ContainSubstring(": first\n"), ContainSubstring(": last\n")))
 	})
@@ -197,7 +200,7 @@ type ran struct {
 // process is a running command.
 type process struct {
 	cmd            *exec.Cmd
-	stdout, stderr bytes.Buffer
+	stdout, stderr *gbytes.Buffer
 }
 
 // goop runs kubectl-goop in the spec's namespace to its end.
@@ -210,8 +213,8 @@ func (w *testEnv) goop(arguments ...string) ran {
 func (w *testEnv) begin(arguments ...string) *process {
 	GinkgoHelper()
 	usual := []string{arguments[0], "--kubeconfig", env.Cluster.Kubeconfig(), "--context", env.Cluster.Context(), "--namespace", w.namespace}
-	p := &process{cmd: exec.CommandContext(w.ctx, env.Prepared, append(usual, arguments[1:]...)...)}
-	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p := &process{cmd: exec.CommandContext(w.ctx, env.Prepared, append(usual, arguments[1:]...)...), stdout: gbytes.NewBuffer(), stderr: gbytes.NewBuffer()}
+	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	Expect(p.cmd.Start()).To(Succeed())
 	return p
 }
@@ -225,7 +228,7 @@ func (p *process) wait(w *testEnv) ran {
 		close(ended)
 	}()
 	Eventually(w.ctx, ended).WithTimeout(patience).Should(BeClosed(), "%s does not end", p.cmd)
-	return ran{stdout: p.stdout.String(), stderr: p.stderr.String(), code: p.cmd.ProcessState.ExitCode()}
+	return ran{stdout: string(p.stdout.Contents()), stderr: string(p.stderr.Contents()), code: p.cmd.ProcessState.ExitCode()}
 }
 
 var _ = Describe("kubectl", func() {
