@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"fmt"
-	"sync"
-	"sync/atomic"
+	"maps"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -53,61 +51,33 @@ func Deletions(env *Env, deletions []Deletion) {
 
 func whileDown(ctx ginkgo.SpecContext, env *Env, deletions []Deletion) {
 	ginkgo.GinkgoHelper()
-	begin := func(when string) (all []begun) {
+	begin := func(when string) map[string]DeletionSteps {
+		all := map[string]DeletionSteps{}
 		for _, deletion := range deletions {
 			if !deletion.OnlyUp {
-				all = append(all, begun{deletion.Name + ", " + when, deletion.Begin(ctx)})
+				all[deletion.Name+", "+when] = deletion.Begin(ctx)
 			}
 		}
 		return all
 	}
 	early := begin("with the operator back when all are collected")
-	var late []begun
+	late := map[string]DeletionSteps{}
 	if !env.Cluster.RunsContainers() {
 		late = begin("with the operator back while they are collected")
 	}
-	all := append(append([]begun{}, early...), late...)
+	all := maps.Clone(early)
+	maps.Copy(all, late)
 
 	ginkgo.By("reaching their states")
-	atOnce(all, func(s DeletionSteps) { s.Reach() })
+	AtOnce(all, func(_ string, s DeletionSteps) { s.Reach() })
 	ginkgo.By("deleting them while the operator is stopped")
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
 		gomega.Expect(env.Operator.Start(ctx)).To(gomega.Succeed())
 	})
 	gomega.Expect(env.Operator.Stop(ctx)).To(gomega.Succeed())
-	atOnce(early, func(s DeletionSteps) { s.Delete(); s.Collect() })
-	atOnce(late, func(s DeletionSteps) { s.Delete() })
+	AtOnce(early, func(_ string, s DeletionSteps) { s.Delete(); s.Collect() })
+	AtOnce(late, func(_ string, s DeletionSteps) { s.Delete() })
 	ginkgo.By("expecting the outcomes")
 	gomega.Expect(env.Operator.Start(ctx)).To(gomega.Succeed())
-	atOnce(all, func(s DeletionSteps) { s.Expect() })
-}
-
-// begun is a deletion whose objects exist.
-type begun struct {
-	name  string
-	steps DeletionSteps
-}
-
-// atOnce takes one step of each deletion, all at once, and ends the spec if one of them fails.
-func atOnce(all []begun, step func(DeletionSteps)) {
-	ginkgo.GinkgoHelper()
-	var wait sync.WaitGroup
-	var failed atomic.Int32
-	for _, one := range all {
-		wait.Go(func() {
-			// The failures are those of the one spec: they do not say which deletion it was.
-			passed := false
-			defer func() {
-				if !passed {
-					failed.Add(1)
-					fmt.Fprintf(ginkgo.GinkgoWriter, "failed: %s\n", one.name)
-				}
-			}()
-			defer ginkgo.GinkgoRecover()
-			step(one.steps)
-			passed = true
-		})
-	}
-	wait.Wait()
-	gomega.Expect(failed.Load()).To(gomega.BeZero(), "deletions that fail are named above")
+	AtOnce(all, func(_ string, s DeletionSteps) { s.Expect() })
 }

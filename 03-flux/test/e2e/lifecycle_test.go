@@ -11,6 +11,7 @@ import (
 
 	"example.com/workbook/03-flux/api/v1alpha1"
 	"example.com/workbook/shared/audit"
+	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
@@ -66,29 +67,31 @@ var _ = Describe("A Flux", func() {
 		w.expectOnce(pods, flux, 1)
 	})
 	spec("leaves nothing, whenever it is deleted, and no finalizer delays that", func(w *testEnv) {
-		w.deletes("new", func(*v1alpha1.Flux) {})
-		w.deletes("set-up", func(flux *v1alpha1.Flux) { until(w, setupOf(flux), func(Gomega, *v1alpha1.FluxSetup) {}) })
-		w.deletes("launched", func(flux *v1alpha1.Flux) { until(w, jobOf(flux), func(Gomega, *batchv1.Job) {}) })
-		w.deletes("made", func(flux *v1alpha1.Flux) { w.all(flux) })
-		w.deletes("running", w.running)
-		w.deletes("suspending", func(flux *v1alpha1.Flux) {
-			w.running(flux)
-			w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
-		})
-		w.deletes("suspended", func(flux *v1alpha1.Flux) {
-			w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
-			w.suspended(flux)
-		})
-		w.deletes("restarting", func(flux *v1alpha1.Flux) {
-			w.running(flux)
-			w.delete(w.leader(flux))
-			w.has(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, "")
-		})
-		w.deletes("over", func(flux *v1alpha1.Flux) {
-			w.running(flux)
-			w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.ActiveDeadlineSeconds = new(int64(1)) })
-			w.failed(flux, v1alpha1.ReasonDeadlineExceeded)
-		})
+		e2e.AtOnce(map[string]func(*v1alpha1.Flux){
+			"new":      func(*v1alpha1.Flux) {},
+			"set-up":   func(flux *v1alpha1.Flux) { until(w, setupOf(flux), func(Gomega, *v1alpha1.FluxSetup) {}) },
+			"launched": func(flux *v1alpha1.Flux) { until(w, jobOf(flux), func(Gomega, *batchv1.Job) {}) },
+			"made":     func(flux *v1alpha1.Flux) { w.all(flux) },
+			"running":  w.running,
+			"suspending": func(flux *v1alpha1.Flux) {
+				w.running(flux)
+				w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
+			},
+			"suspended": func(flux *v1alpha1.Flux) {
+				w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.Suspend = true })
+				w.suspended(flux)
+			},
+			"restarting": func(flux *v1alpha1.Flux) {
+				w.running(flux)
+				w.delete(w.leader(flux))
+				w.has(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, "")
+			},
+			"over": func(flux *v1alpha1.Flux) {
+				w.running(flux)
+				w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.ActiveDeadlineSeconds = new(int64(1)) })
+				w.failed(flux, v1alpha1.ReasonDeadlineExceeded)
+			},
+		}, w.deletes)
 		Eventually(w.leftovers).WithTimeout(patience).WithPolling(expect.Interval).Should(BeEmpty())
 	})
 	spec("whose FluxSetup is deleted by a user is Failed, SetupLost, and gets no second one", func(w *testEnv) {

@@ -11,6 +11,7 @@ import (
 
 	"example.com/workbook/04-goop/api/v1alpha1"
 	"example.com/workbook/shared/audit"
+	"example.com/workbook/shared/e2e"
 	"example.com/workbook/shared/expect"
 )
 
@@ -97,21 +98,23 @@ var _ = Describe("A Goop", func() {
 		w.leaves()
 	})
 	spec("leaves nothing, whenever it is deleted, and without a cleanupCmd no finalizer keeps it", func(w *testEnv) {
-		w.deletes("new", func(*v1alpha1.Goop) {})
-		w.deletes("with-pods", func(goop *v1alpha1.Goop) { w.waitForPods(goop, 2) })
-		w.deletes("suspending", func(goop *v1alpha1.Goop) {
-			w.running(goop, 2)
-			w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
-		})
-		w.deletes("suspended", func(goop *v1alpha1.Goop) {
-			w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
-			w.suspended(goop, 0)
-		})
-		w.deletes("over", func(goop *v1alpha1.Goop) {
-			w.running(goop, 2)
-			w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.ActiveDeadlineSeconds = new(int64(1)) })
-			w.failed(goop, v1alpha1.ReasonDeadlineExceeded)
-		})
+		e2e.AtOnce(map[string]func(*v1alpha1.Goop){
+			"new":       func(*v1alpha1.Goop) {},
+			"with-pods": func(goop *v1alpha1.Goop) { w.waitForPods(goop, 2) },
+			"suspending": func(goop *v1alpha1.Goop) {
+				w.running(goop, 2)
+				w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
+			},
+			"suspended": func(goop *v1alpha1.Goop) {
+				w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.Suspend = true })
+				w.suspended(goop, 0)
+			},
+			"over": func(goop *v1alpha1.Goop) {
+				w.running(goop, 2)
+				w.change(goop, func(spec *v1alpha1.GoopSpec) { spec.ActiveDeadlineSeconds = new(int64(1)) })
+				w.failed(goop, v1alpha1.ReasonDeadlineExceeded)
+			},
+		}, w.deletes)
 		w.leaves()
 	})
 	spec("of the same name in another namespace is not affected, and twelve in one namespace do not affect each other", func(w *testEnv) {
