@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"crypto/rand"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,6 +20,8 @@ import (
 const (
 	// slack is how many seconds it may take, after the time to start, until the failure is reported.
 	slack = 10
+	// unlimited is a time to start, in seconds, that does not expire in a spec, on any machine.
+	unlimited = 3600
 	// unpullable is an image that no node can pull, and pullError is the kubelet's message.
 	unpullable = "no-such-registry.invalid/flux-core:1"
 	pullError  = `failed to pull and unpack image "` + unpullable + `": failed to resolve reference: dial tcp: lookup no-such-registry.invalid: no such host`
@@ -48,25 +51,25 @@ var _ = Describe("A Flux", func() {
 		Expect(hidden.Status.ExitCode).To(HaveValue(Equal(int32(127))))
 	})
 
-	doesNotStart("an image that cannot be pulled", startup, v1alpha1.FluxSpec{Image: unpullable, Command: sh("exit 0"), Size: 2},
+	doesNotStart("an image that cannot be pulled", v1alpha1.FluxSpec{Image: unpullable, Command: sh("exit 0"), Size: 2},
 		v1alpha1.ReasonImageNotPulled, And(ContainSubstring(unpullable), ContainSubstring("no such host"), ContainSubstring("rank 0")),
 		func(w *testEnv, flux *v1alpha1.Flux) {
 			for _, pod := range w.all(flux) {
 				w.simulate(pod, waiting("ErrImagePull", pullError))
 			}
 		})
-	doesNotStart("a node selector that matches no node", placement, v1alpha1.FluxSpec{
+	doesNotStart("a node selector that matches no node", v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Size: 2, Template: &v1alpha1.PodTemplate{NodeSelector: map[string]string{"no-such": "node"}},
 	}, v1alpha1.ReasonUnschedulable, And(ContainSubstring("nodes are available"), ContainSubstring("rank 0")), nothing)
-	doesNotStart("a request that no node has room for", placement, v1alpha1.FluxSpec{
+	doesNotStart("a request that no node has room for", v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Resources: &corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ei")},
 		},
 	}, v1alpha1.ReasonUnschedulable, And(ContainSubstring("Insufficient memory"), ContainSubstring("rank 0")), nothing)
-	doesNotStart("an account that does not exist", placement, v1alpha1.FluxSpec{
+	doesNotStart("an account that does not exist", v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Size: 2, Template: &v1alpha1.PodTemplate{ServiceAccountName: "no-such-account"},
 	}, v1alpha1.ReasonPodsNotCreated, ContainSubstring("rank 0"), nothing)
-	doesNotStart("a rank that does not start (the brokers alone wait forever)", startup, v1alpha1.FluxSpec{
+	doesNotStart("a rank that does not start (the brokers alone wait forever)", v1alpha1.FluxSpec{
 		Command: sh("exit 0"), Size: 3, Template: &v1alpha1.PodTemplate{SchedulerName: byHand},
 	}, v1alpha1.ReasonPodNotStarted, ContainSubstring("rank 2"), func(w *testEnv, flux *v1alpha1.Flux) {
 		ranks := w.all(flux)
@@ -74,6 +77,9 @@ var _ = Describe("A Flux", func() {
 		w.bind(ranks[1], 1)
 		w.simulate(ranks[0], started)
 		w.simulate(ranks[1], ready)
+		for _, pod := range ranks[:2] {
+			until(w, pod, func(g Gomega, p *corev1.Pod) { g.Expect(p.Status.Phase).To(Equal(corev1.PodRunning)) })
+		}
 	})
 
 	spec("in a namespace that rejects its pods is PodsNotCreated, with the command that shows the reason, and Failed in time", func(w *testEnv) {
@@ -88,7 +94,7 @@ var _ = Describe("A Flux", func() {
 	spec("with another certificate on one rank (the brokers alone wait forever) fails in time, and succeeds after a restart", func(w *testEnv) {
 		pods := w.record()
 		flux := w.create("certificate", v1alpha1.FluxSpec{
-			Command: sh("exit 0"), Size: 2, StartupTimeoutSeconds: startup() + slack, MaxRestarts: 1,
+			Command: sh("exit 0"), Size: 2, StartupTimeoutSeconds: unlimited, MaxRestarts: 1,
 			Template: &v1alpha1.PodTemplate{SchedulerName: byHand},
 		})
 		ranks := w.all(flux)
@@ -98,9 +104,12 @@ var _ = Describe("A Flux", func() {
 		w.replaceCertificate(flux)
 		w.bind(ranks[1], 1)
 		w.simulate(ranks[1], ready)
+		until(w, ranks[1], func(g Gomega, pod *corev1.Pod) { g.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning)) })
+		w.expiresIn(flux, slack) // its broker has connected by then, if it can
 
 		restarting := w.has(flux, v1alpha1.ConditionRestarting, metav1.ConditionTrue, "")
 		Expect(restarting.Message).To(ContainSubstring(v1alpha1.ReasonQuorumNotReached))
+		w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.StartupTimeoutSeconds = unlimited })
 		w.attempt(flux, 2)
 		for i, pod := range w.all(flux) {
 			w.bind(pod, i)
@@ -160,37 +169,35 @@ func commandFails(what string, command []string, code int32, output string) {
 	})
 }
 
-// doesNotStart is a spec about a Flux whose brokers cannot all start, in a time to start that is long enough for the
-// reason to be known. simulate simulates the kubelet.
-func doesNotStart(what string, limit func() int32, of v1alpha1.FluxSpec, reason string, message types.GomegaMatcher, simulate func(*testEnv, *v1alpha1.Flux)) {
+// doesNotStart is a spec about a Flux whose brokers cannot all start. Its time to start expires when the reason is known:
+// cause, which simulates the kubelet, returns only then, unless the reason is reported before the time has expired.
+func doesNotStart(what string, of v1alpha1.FluxSpec, reason string, message types.GomegaMatcher, cause func(*testEnv, *v1alpha1.Flux)) {
 	spec("with "+what+" is Failed when the time to start has expired, with the reason", func(w *testEnv) {
-		of.StartupTimeoutSeconds = limit()
+		of.StartupTimeoutSeconds = unlimited
 		flux := w.create("stuck", of)
-		simulate(w, flux)
+		cause(w, flux)
+		if reason == v1alpha1.ReasonImageNotPulled || reason == v1alpha1.ReasonUnschedulable {
+			until(w, flux, func(g Gomega, f *v1alpha1.Flux) {
+				g.Expect(condition(g, f.Status.Conditions, v1alpha1.ConditionRunning, metav1.ConditionFalse, reason).Message).To(message)
+			})
+		}
+		limit := w.expiresIn(flux, 4)
 		Expect(w.failed(flux, reason)).To(message)
 		took := flux.Status.CompletionTime.Sub(flux.Status.StartTime.Time).Seconds()
-		Expect(took).To(BeNumerically(">=", of.StartupTimeoutSeconds))
-		Expect(took).To(BeNumerically("<=", of.StartupTimeoutSeconds+slack))
+		Expect(took).To(BeNumerically(">=", limit))
+		Expect(took).To(BeNumerically("<=", limit+slack))
 		Expect(flux.Status.Restarts).To(BeZero())
 		w.noPods(flux, patience)
 	})
 }
 
-// startup is the time to start, in seconds, of a Flux that does not reach its quorum: on a busy machine it must be long
-// enough for the brokers that can start, or for the kubelet to report that an image cannot be pulled.
-func startup() int32 {
-	if env.Cluster.RunsContainers() {
-		return 30
-	}
-	return 5
-}
-
-// placement is the time to start of a Flux of which no container is created: enough for the scheduler.
-func placement() int32 {
-	if env.Cluster.RunsContainers() {
-		return 15
-	}
-	return 5
+// expiresIn has the time to start of a Flux expire in so many seconds, and returns how many it then has been.
+func (w *testEnv) expiresIn(flux *v1alpha1.Flux, seconds int32) (limit int32) {
+	GinkgoHelper()
+	until(w, flux, func(g Gomega, f *v1alpha1.Flux) { g.Expect(f.Status.StartTime).NotTo(BeNil()) })
+	limit = int32(time.Since(flux.Status.StartTime.Time).Seconds()) + seconds
+	w.change(flux, func(spec *v1alpha1.FluxSpec) { spec.StartupTimeoutSeconds = limit })
+	return limit
 }
 
 func nothing(*testEnv, *v1alpha1.Flux) {}
