@@ -19,7 +19,8 @@ import (
 // nodes need on a busy machine.
 const grace = 30 * time.Second
 
-var _ = Describe("A Flux", func() {
+// What takes long begins early, so that no process runs alone at the end.
+var _ = Describe("A Flux", SpecPriority(1), func() {
 	spec("that is suspended before its start creates nothing, and starts when it is resumed", func(w *testEnv) {
 		flux := w.create("patient", v1alpha1.FluxSpec{Command: sh("exit 0"), Size: 2, Suspend: true})
 		w.suspended(flux)

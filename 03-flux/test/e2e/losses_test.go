@@ -36,7 +36,8 @@ var losses = []loss{
 	{"killed", (*testEnv).kill},
 }
 
-var _ = Describe("A Flux that loses", func() {
+// What takes long begins early, so that no process runs alone at the end.
+var _ = Describe("A Flux that loses", SpecPriority(1), func() {
 	for rank, who := range []string{"its leader", "a follower"} {
 		for _, loss := range losses {
 			spec(fmt.Sprintf("%s, %s before the quorum, is not Complete but Failed, or restarted", who, loss.how), func(w *testEnv) {

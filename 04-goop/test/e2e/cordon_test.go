@@ -11,8 +11,9 @@ import (
 )
 
 // Two of these specs cordon a node. They run one after the other, because each depends on which nodes are cordoned. No other
-// spec does, unless it is Serial: pods of DaemonSets, and so the workers of Goops, tolerate it.
-var _ = Describe("Of the nodes,", Ordered, ContinueOnFailure, func() {
+// spec does, unless it is Serial: pods of DaemonSets, and so the workers of Goops, tolerate it. Together they take
+// long, so they begin early.
+var _ = Describe("Of the nodes,", SpecPriority(1), Ordered, ContinueOnFailure, func() {
 	spec("without an operator, a Job spreads its workers over all, and is Complete when all have succeeded", func(w *testEnv) {
 		job := plainJob(w)
 		w.simulateJob(job)

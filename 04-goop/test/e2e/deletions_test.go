@@ -34,7 +34,8 @@ var (
 	cleaning  = state{"a Goop that is being cleaned up", v1alpha1.GoopSpec{Cmd: greets, CleanupCmd: quickOnOne}, (*deleted).isBeingCleanedUp}
 )
 
-var _ = Describe("Deleting", func() {
+// What takes long begins early, so that no process runs alone at the end.
+var _ = Describe("Deleting", SpecPriority(1), func() {
 	e2e.Deletions(env, []e2e.Deletion{
 		runs.deletes(theGoop, background, "leaves nothing", (*deleted).leavesNothing),
 		runs.deletes(theGoop, foreground, "leaves nothing", (*deleted).leavesNothing),

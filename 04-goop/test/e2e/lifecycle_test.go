@@ -18,7 +18,8 @@ import (
 // only is what w.leaves lists when nothing but the Goop is left.
 func only(name string) string { return "*v1alpha1.Goop " + name }
 
-var _ = Describe("A Goop", func() {
+// What takes long begins early, so that no process runs alone at the end.
+var _ = Describe("A Goop", SpecPriority(1), func() {
 	spec("that is suspended before its start creates nothing, and starts when it is resumed", func(w *testEnv) {
 		goop := w.create("patient", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(2)), Suspend: true})
 		w.suspended(goop, 0)

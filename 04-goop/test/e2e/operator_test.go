@@ -46,7 +46,7 @@ var _ = Describe("The operator", func() {
 	})
 
 	// It takes longest, so it begins first.
-	It("writes nothing in steady state", SpecPriority(1), func(ctx SpecContext) {
+	It("writes nothing in steady state", SpecPriority(2), func(ctx SpecContext) {
 		w := newTestEnv(ctx)
 		w.settles()
 		settled := w.settledWrites()

@@ -13,7 +13,8 @@ import (
 	"example.com/workbook/04-goop/api/v1alpha1"
 )
 
-var _ = Describe("The samples", func() {
+// What takes long begins early, so that no process runs alone at the end.
+var _ = Describe("The samples", SpecPriority(1), func() {
 	It("all become Complete, except the one that requests host access", func(ctx SpecContext) {
 		w := newTestEnv(ctx)
 		goops := read("../../config/samples/v1alpha1_*.yaml")
