@@ -33,6 +33,10 @@ type kindCluster struct {
 	engine     *engine.Engine
 	provider   *cluster.Provider
 	kubeconfig string
+
+	mu sync.Mutex
+	// plane is the node of the control plane, once it was found.
+	plane nodes.Node
 }
 
 func (k *kindCluster) Kind() Kind                  { return KindKind }
@@ -102,7 +106,13 @@ func (k *kindCluster) machines() ([]nodes.Node, error) {
 	return all, nil
 }
 
+// controlPlane is found once: that takes seven calls of the engine's client, and each search of the audit log needs it.
 func (k *kindCluster) controlPlane() (nodes.Node, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.plane != nil {
+		return k.plane, nil
+	}
 	all, err := k.machines()
 	if err != nil {
 		return nil, err
@@ -111,6 +121,7 @@ func (k *kindCluster) controlPlane() (nodes.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the control plane of %s: %w", k.name, err)
 	}
+	k.plane = node
 	return node, nil
 }
 
