@@ -23,14 +23,15 @@ var _ = Describe("TestSeedQuestion_GoopsJobNeedsNoOperator:", func() {
 		goop := w.create("waits", v1alpha1.GoopSpec{Cmd: greets, JobCount: new(int32(6))})
 
 		job := plainJob(w)
+		// The pods of both files have the same label.
+		other := newTestEnv(ctx)
+		daemonSet := plainDaemonSet(other, nil)
+
 		w.simulateJob(job)
 		until(w, job, func(g Gomega, j *batchv1.Job) {
 			g.Expect(j.Status.Succeeded).To(BeEquivalentTo(6))
 			g.Expect(j.Status.Conditions).To(ContainElement(And(HaveField("Type", batchv1.JobComplete), HaveField("Status", corev1.ConditionTrue))))
 		})
-		// The pods of both files have the same label.
-		other := newTestEnv(ctx)
-		daemonSet := plainDaemonSet(other, nil)
 		other.simulatePlain(daemonSet, len(nodes))
 		for _, node := range nodes {
 			other.plainPodOn(daemonSet, node.Name)
