@@ -30,6 +30,9 @@ type Env struct {
 	Soon time.Duration
 	// SteadyState is how long a scenario checks that something does not happen.
 	SteadyState time.Duration
+	// Interval is the time between two checks, each of which is a request. In a cluster it shares the machine with what it
+	// waits for.
+	Interval time.Duration
 	// StalledWithin bounds the time from the first rejection until the Foo is Stalled. It depends on the flag --max-retries:
 	// with 15 it is two and a half minutes, with 5 less than a second.
 	StalledWithin time.Duration

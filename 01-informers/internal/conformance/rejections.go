@@ -132,7 +132,7 @@ func (s *scenarioRun) expectStalled(f *v1alpha1.Foo) metav1.Condition {
 		s.get(g, f)
 		stalled = ptr.Deref(apimeta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionStalled), metav1.Condition{})
 		g.Expect(stalled.Status).To(gomega.Equal(metav1.ConditionTrue))
-	}).WithTimeout(s.Soon + s.StalledWithin).WithPolling(interval).Should(gomega.Succeed())
+	}).WithTimeout(s.Soon + s.StalledWithin).WithPolling(s.Interval).Should(gomega.Succeed())
 	s.Expect(stalled.Reason).To(gomega.Equal(v1alpha1.ReasonRetriesExhausted))
 	s.Expect(stalled.ObservedGeneration).To(gomega.Equal(f.Generation))
 	s.expect(f, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed)

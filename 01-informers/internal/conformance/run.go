@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,9 +18,6 @@ import (
 	"example.com/workbook/01-informers/internal/foo"
 )
 
-// interval is the time between two checks.
-const interval = 20 * time.Millisecond
-
 // scenarioRun is one run of a scenario.
 type scenarioRun struct {
 	gomega.Gomega
@@ -32,12 +28,12 @@ type scenarioRun struct {
 
 // soon waits until check holds.
 func (s *scenarioRun) soon(check func(g gomega.Gomega)) {
-	s.Eventually(s.ctx, check).WithTimeout(s.Soon).WithPolling(interval).Should(gomega.Succeed())
+	s.Eventually(s.ctx, check).WithTimeout(s.Soon).WithPolling(s.Interval).Should(gomega.Succeed())
 }
 
 // always asserts that check holds for a while.
 func (s *scenarioRun) always(check func(g gomega.Gomega)) {
-	s.Consistently(s.ctx, check).WithTimeout(s.SteadyState).WithPolling(interval).Should(gomega.Succeed())
+	s.Consistently(s.ctx, check).WithTimeout(s.SteadyState).WithPolling(s.Interval).Should(gomega.Succeed())
 }
 
 // foo returns a Foo that is not created yet.

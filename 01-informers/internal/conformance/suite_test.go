@@ -69,6 +69,7 @@ func newEnv(t *testing.T) *Env {
 		RollOut:     func(ctx context.Context, key client.ObjectKey) error { return inprocess.RollOut(ctx, c, key) },
 		Soon:        30 * time.Second,
 		SteadyState: 500 * time.Millisecond,
+		Interval:    20 * time.Millisecond,
 	}
 }
 

@@ -17,6 +17,7 @@ var _ = Describe("The operator, like every implementation,", func() {
 				Namespace:     env.Namespace(ctx),
 				Soon:          expect.Eventually,
 				SteadyState:   expect.SteadyState,
+				Interval:      expect.Interval,
 				StalledWithin: stalledWithin,
 			})
 		})
