@@ -16,7 +16,8 @@ import (
 // nowhere is a registry to which connections fail at once: the nodes ask themselves.
 const nowhere = "localhost:1/"
 
-var _ = Describe("The seed's question", func() {
+// It takes longest, because the kubelet waits before it pulls again, so it begins first.
+var _ = Describe("The seed's question", SpecPriority(1), func() {
 	// Q6: is `kind load` needed? Yes, for every image that the nodes cannot pull: what the engine of the machine has
 	// built is in the engine, and a node has a store of its own. And it is of use only to a pod that may use what the
 	// node has: one whose pull policy is Always, the default for :latest, goes on asking the registry.
