@@ -109,7 +109,8 @@ var _ = Describe("A worker", func() {
 	})
 })
 
-var _ = Describe("Bad input:", func() {
+// That pods are not created is reported after a while, and the DaemonSet controller then waits long until it tries again.
+var _ = Describe("Bad input:", SpecPriority(1), func() {
 	isRejected("a jobCount of 0", "job-count-zero.yaml", "spec.jobCount")
 	isRejected("an empty cmd", "cmd-empty.yaml", "spec.cmd")
 	isRejected("an env name that is none", "env-name-is-none.yaml", "spec.env[0].name")
