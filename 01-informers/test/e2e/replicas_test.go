@@ -142,7 +142,7 @@ func fooName(i int) string { return fmt.Sprintf("foo-%04d", i) }
 // until waits for a condition while the work goes on.
 func (w *work) until(ctx context.Context, what string, so func() bool) {
 	GinkgoHelper()
-	Eventually(ctx, so).WithTimeout(expect.Eventually).WithPolling(2*time.Second).Should(BeTrue(), "waiting until %s", what)
+	Eventually(ctx, so).WithTimeout(expect.Eventually).WithPolling(time.Second).Should(BeTrue(), "waiting until %s", what)
 	Expect(w.done).NotTo(BeClosed(), "the changes have ended")
 }
 
