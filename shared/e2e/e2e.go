@@ -74,7 +74,7 @@ type Env struct {
 	// Config and Client act as the cluster's administrator. The client reads from the API server,
 	// not from a cache.
 	Config *rest.Config
-	Client client.Client
+	Client client.WithWatch
 	// Operator is the stage's operator, running.
 	Operator operator.Operator
 	// Images maps the names of the stage's images ("controller", "lolcow") to references. Where no
@@ -181,7 +181,7 @@ func (e *Env) setupClient(context.Context) error {
 		}
 	}
 	e.Config = cfg
-	if e.Client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+	if e.Client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	return nil

@@ -60,10 +60,8 @@ func podsIn(ctx context.Context, namespace string) []corev1.Pod {
 // watchReady sends the reason of a Foo's condition Ready whenever it changes from now on.
 func watchReady(ctx context.Context, foo *v1alpha1.Foo) <-chan string {
 	GinkgoHelper()
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Client.Scheme()})
-	Expect(err).NotTo(HaveOccurred())
 	var foos v1alpha1.FooList
-	watcher, err := c.Watch(ctx, &foos, client.InNamespace(foo.Namespace), &client.ListOptions{
+	watcher, err := env.Client.Watch(ctx, &foos, client.InNamespace(foo.Namespace), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: foo.ResourceVersion},
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -38,9 +38,7 @@ type rank struct {
 // record starts a history.
 func (w *testEnv) record() *history {
 	GinkgoHelper()
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Client.Scheme()})
-	Expect(err).NotTo(HaveOccurred())
-	watcher, err := c.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
+	watcher, err := env.Client.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
 	Expect(err).NotTo(HaveOccurred())
 	h := &history{alive: map[types.UID]attempt{}, made: map[rank]int{}}
 	// The watch ends with the context of the spec.

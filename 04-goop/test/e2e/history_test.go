@@ -31,9 +31,7 @@ type worked struct {
 // watch starts a history.
 func (w *testEnv) watch() *history {
 	GinkgoHelper()
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Client.Scheme()})
-	Expect(err).NotTo(HaveOccurred())
-	watcher, err := c.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
+	watcher, err := env.Client.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
 	Expect(err).NotTo(HaveOccurred())
 	h := &history{begun: map[types.UID]worked{}}
 	// It ends with the context of the spec.
