@@ -1,17 +1,17 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/workbook/04-goop/api/v1alpha1"
@@ -92,62 +92,47 @@ var (
 	quickOnOne = does(`test "$NODE_NAME" = "$QUICK" || `+untilLet, whenLet("QUICK"))
 )
 
-// simulated are the namespaces of the current spec. Each of Ginkgo's processes simulates its own, because it has only the
-// behaviours of its own specs.
-var simulated sync.Map
-
-// simulateIn runs the kubelet in a namespace until the spec ends.
-func simulateIn(namespace string) {
+// simulate runs the kubelet in the namespace of a spec until the spec ends. It is in the process of the spec, which has the
+// behaviours of its commands.
+func (w *testEnv) simulate() {
+	GinkgoHelper()
 	if env.Cluster.RunsContainers() {
 		return
 	}
-	startKubelet()
-	simulated.Store(namespace, nil)
-	DeferCleanup(func() { simulated.Delete(namespace) })
-}
-
-// startKubelet runs the kubelet until the process ends.
-var startKubelet = sync.OnceFunc(func() {
+	watcher, err := env.Client.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.LabelGoop})
+	Expect(err).NotTo(HaveOccurred())
 	go func() {
-		for tick := time.Tick(200 * time.Millisecond); ; <-tick {
-			simulated.Range(func(namespace, _ any) bool {
-				simulateAll(context.Background(), namespace.(string)) // not a spec's context, because it serves all specs
-				return true
-			})
+		for event := range watcher.ResultChan() {
+			if pod, isPod := event.Object.(*corev1.Pod); isPod && event.Type != watch.Deleted {
+				w.advance(pod)
+			}
 		}
 	}()
-})
+}
 
-// simulateAll advances the pods of all Goops of a namespace by one step. Failed updates are retried with the next step.
-func simulateAll(ctx context.Context, namespace string) {
-	var pods corev1.PodList
-	if env.Client.List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelGoop}) != nil {
+// advance advances a pod by one step. An update that fails with a Conflict is followed by an event of another change.
+func (w *testEnv) advance(pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || pod.Annotations[cluster.ManualPodAnnotation] == "" {
 		return
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || pod.Annotations[cluster.ManualPodAnnotation] == "" {
-			continue
-		}
-		act, known := behaviours.Load(strings.ReplaceAll(strings.Join(argv(pod), "\x00"), "$$", "$"))
-		if !known {
-			continue
-		}
-		work := statusOf(pod)
-		switch {
-		case work == nil:
-			setWork(pod, isRunning())
-		case work.State.Running == nil:
-			continue
-		default:
-			record := act.(behaviour)(pod)
-			if record == nil {
-				continue
-			}
-			setWork(pod, hasEnded(*record))
-		}
-		_ = env.Client.Status().Update(ctx, pod)
+	act, known := behaviours.Load(strings.ReplaceAll(strings.Join(argv(pod), "\x00"), "$$", "$"))
+	if !known {
+		return
 	}
+	work := statusOf(pod)
+	switch {
+	case work == nil:
+		setWork(pod, isRunning())
+	case work.State.Running == nil:
+		return
+	default:
+		record := act.(behaviour)(pod)
+		if record == nil {
+			return
+		}
+		setWork(pod, hasEnded(*record))
+	}
+	_ = env.Client.Status().Update(w.ctx, pod)
 }
 
 // workOf returns the container of a pod that runs the work.

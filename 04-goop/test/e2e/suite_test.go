@@ -50,7 +50,7 @@ type testEnv struct {
 func newTestEnv(ctx SpecContext, options ...e2e.NamespaceOption) *testEnv {
 	GinkgoHelper()
 	w := &testEnv{ctx: ctx, namespace: env.Namespace(ctx, append(options, e2e.ManualPods)...)}
-	simulateIn(w.namespace)
+	w.simulate()
 	return w
 }
 
