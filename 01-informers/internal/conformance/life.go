@@ -142,14 +142,14 @@ func (s *scenarioRun) alwaysGone(deployment *appsv1.Deployment) {
 	s.always(gone)
 }
 
-// settled waits until an object is not written any more, and returns its resourceVersion.
+// settled waits until an object was not written for SteadyState, and returns its resourceVersion.
 func (s *scenarioRun) settled(object client.Object) string {
 	version := ""
 	s.Eventually(s.ctx, func(g gomega.Gomega) bool {
 		before := version
 		version = s.versionOf(g, object)
 		return version == before
-	}).WithTimeout(s.Soon).WithPolling(s.SteadyState).Should(gomega.BeTrue())
+	}).WithTimeout(s.Soon).WithPolling(s.SteadyState / 10).MustPassRepeatedly(10).Should(gomega.BeTrue())
 	return version
 }
 
