@@ -33,7 +33,7 @@ func Shapes(root string) ([]string, error) {
 }
 
 // head is what a chapter begins with, each run of white space being a space.
-var head = regexp.MustCompile(`^# (\d\d) \S.* \*\*You will be able to\*\* \S.* \*\*Time\*\* (\d+ (?:s|min)) for the commands, (\d+ min) in all\..* \*\*Needs\*\* Go`)
+var head = regexp.MustCompile(`^# (\d\d) \S.* \*\*You will be able to\*\* \S.* \*\*Time\*\* (\d+ (?:s|min)) for the commands, (\d+ (?:min|h)) in all\..* \*\*Needs\*\* Go`)
 
 // Shape says what a chapter lacks of the parts that all have: a head with what its readers will be able to do, the time that
 // the list gives too, and what it needs; a diagram; and, last of all, questions with folded answers, and three further
