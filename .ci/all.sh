@@ -48,7 +48,7 @@ starter() {
 
 # all FROM: the parts from this one on. _artifacts/ci/passed has the tree and the part of each that has passed.
 all() {
-  local from=${1:-${parts[0]}} name tree begun=
+  local from=${1:-${parts[0]}} name tree begun= why
   tree=$(git rev-parse 'HEAD^{tree}')
   [[ " ${parts[*]} " == *" $from "* ]] || { echo "no such part: $from; .ci/run list has them" >&2 && return 2; }
   temp=$(mktemp -d)
@@ -56,13 +56,13 @@ all() {
   clusters='kind embedded'
   for name in "${parts[@]}"; do
     [[ $name != "$from" ]] || begun=yes
+    why=
     if [[ -z $begun ]]; then
-      note "$name" 0 "NOT RUN: before $from"
-      continue
+      why="NOT RUN: before $from"
     elif [[ -z $before ]] && grep -qs "^$tree $name\$" "$artifacts/passed"; then
-      note "$name" 0 'passed before, for this tree'
-      continue
+      why='passed before, for this tree'
     fi
+    [[ -z $why ]] || { note "$name" 0 "$why" && continue; }
     if try "$name" part "$name" && [[ -z $before ]]; then
       echo "$tree $name" >>"$artifacts/passed"
     fi

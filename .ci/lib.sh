@@ -153,7 +153,7 @@ finish() {
   printf '\n=== tests\n'
   grep -hE '^(ok |Ran [0-9]+ of )|^ *==> .*(specs not run|specs took)|^ *[0-9]{2}-[a-z0-9-]+ +[0-9.]+ |NOT RUN' "$artifacts"/*.log || true
   printf '\n=== the ten slowest specs\n'
-  { grep -hE '^ *ok +[0-9.]+ s  ' "$artifacts"/*.log || true; } | sort -k2 -rn | head -n 10
+  { grep -hE '^ *[a-z]+ +[0-9]+\.[0-9] s  ' "$artifacts"/*.log || true; } | sort -k2 -rn | head -n 10
   for name in ${failed[@]+"${failed[@]}"}; do
     printf '\n=== FAILED: %s\n' "$name"
     .ci/failures.sh "$artifacts/$name.log"

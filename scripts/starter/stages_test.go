@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// Of each stage and of the harness, no old name is left in a copy. What is generated anew, make starter itself looks at.
-func TestNoOldNameIsLeft(t *testing.T) {
+// The copy of each stage, with the harness: no old name is left in it, its recipe generates all CRDs, and what it imports of
+// itself is there. What is generated anew, make starter itself looks at.
+func TestCopies(t *testing.T) {
 	t.Parallel()
 	_ = os.Getenv("REPOSITORY_SUM") // so that Go's cache of results sees a change of these files
 	repo, err := filepath.Abs("../..")
