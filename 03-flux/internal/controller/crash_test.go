@@ -23,7 +23,7 @@ import (
 	"example.com/workbook/03-flux/api/v1alpha1"
 )
 
-// crash defines at which request, and how, the operator crashes. The zero value means no crash.
+// crash defines at which request of a part of the story, and how, the operator crashes. The zero value means no crash.
 type crash struct {
 	at int
 	// after: the request reaches the server and takes effect, and the response is lost.
@@ -74,48 +74,67 @@ func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// TestCrashAtEveryRequest runs one lifecycle of a Flux: it runs, fails, is restarted, suspended, resumed and completes,
-// and its TTL expires. The first run is undisturbed. Then the lifecycle is repeated for each request of the two
-// controllers: once the request fails before it is sent, and once, if it is a write, the operator crashes after it took
-// effect. At the end the objects are the same, and one Job was created for each attempt.
-func TestCrashAtEveryRequest(t *testing.T) {
-	t.Parallel()
-	undisturbed, all := story(t, crash{})
-	if len(all) < 60 {
-		t.Fatalf("the lifecycle has only %d requests: some steps are missing", len(all))
-	}
-	for n, what := range all {
-		for _, after := range []bool{false, true} {
-			if after && strings.HasPrefix(what, http.MethodGet) {
-				continue
-			}
-			// A random sample is enough for a short test.
-			if testing.Short() && rand.IntN(4) > 0 {
-				continue
-			}
-			t.Run(fmt.Sprintf("%d %s after=%t", n+1, what, after), func(t *testing.T) {
-				t.Parallel()
-				end, seen := story(t, crash{at: n + 1, after: after})
-				g := NewWithT(t)
-				g.Expect(seen[n]).To(Equal(what), "the crash was at another request")
-				g.Expect(end).To(BeComparableTo(undisturbed))
-			})
+// part is a part of the story: what happens until there is nothing more to do.
+type part struct {
+	requests []string
+	end      state
+}
+
+// crashes are all that a part can have: each request fails before it is sent, and each write also after it took effect.
+func (p part) crashes() []crash {
+	var all []crash
+	for n, what := range p.requests {
+		all = append(all, crash{at: n + 1})
+		if !strings.HasPrefix(what, http.MethodGet) {
+			all = append(all, crash{at: n + 1, after: true})
 		}
 	}
-	t.Logf("%d requests", len(all))
+	return all
+}
+
+// TestCrashAtEveryRequest runs one lifecycle of a Flux: it runs, fails, is restarted, suspended, resumed and completes,
+// and its TTL expires. The first run is undisturbed. Then the lifecycle is repeated, with a crash in each of its parts, until
+// each part has had all of its crashes. At the end of each part the objects are those of the undisturbed run, and one Job
+// was created for each attempt.
+func TestCrashAtEveryRequest(t *testing.T) {
+	t.Parallel()
+	undisturbed := story(t, nil, nil)
+	requests, crashes, stories := 0, 0, 0
+	for _, p := range undisturbed {
+		requests, crashes, stories = requests+len(p.requests), crashes+len(p.crashes()), max(stories, len(p.crashes()))
+	}
+	if requests < 60 {
+		t.Fatalf("the lifecycle has only %d requests: some steps are missing", requests)
+	}
+	for n := range stories {
+		// A random sample is enough for a short test.
+		if testing.Short() && rand.IntN(4) > 0 {
+			continue
+		}
+		planned := make([]crash, len(undisturbed))
+		for i, p := range undisturbed {
+			if all := p.crashes(); n < len(all) {
+				planned[i] = all[n]
+			}
+		}
+		t.Run(fmt.Sprintf("crash %d of each part", n+1), func(t *testing.T) {
+			t.Parallel()
+			story(t, planned, undisturbed)
+		})
+	}
+	t.Logf("%d requests, %d crashes in %d stories of %d parts", requests, crashes, stories, len(undisturbed))
 }
 
 var podName = regexp.MustCompile(`bees-\d-\d-[0-9a-f]+`)
 
-// storyEnd is the final state of a story, without what differs from run to run.
-type storyEnd struct {
+// state is what exists, without what differs from run to run.
+type state struct {
 	Flux        v1alpha1.FluxStatus
 	Setup       v1alpha1.FluxSetupSpec
 	SetupStatus v1alpha1.FluxSetupStatus
 	Setups      int
 	JobsMade    int
 	Left        []string
-	Restarts    []string
 }
 
 // operator has both controllers, for one Flux. They read from a cache that is always up to date. Their writes, and
@@ -126,11 +145,14 @@ type operator struct {
 	requests *requests
 	cached   client.Client
 	direct   client.Client
+	// crashes are those of each part, and undisturbed is what each part is compared with; nil in the undisturbed run.
+	crashes            []crash
+	undisturbed, parts []part
 }
 
-func newOperator(t *testing.T, crash crash, spec v1alpha1.FluxSpec) *operator {
+func newOperator(t *testing.T, spec v1alpha1.FluxSpec) *operator {
 	t.Helper()
-	o := &operator{setupTestEnv: &setupTestEnv{testEnv: newTestEnv(t), t: t}, requests: &requests{crash: crash}}
+	o := &operator{setupTestEnv: &setupTestEnv{testEnv: newTestEnv(t), t: t}, requests: &requests{}}
 	o.clock.SetTime(time.Now().Truncate(time.Second))
 	config := withRepeatedReads(o.config)
 	withWatch := func(config *rest.Config) client.WithWatch {
@@ -163,6 +185,7 @@ func newOperator(t *testing.T, crash crash, spec v1alpha1.FluxSpec) *operator {
 func (o *operator) start() {
 	o.requests.down = false
 	o.fluxes = NewFluxReconciler(o.cached, o.direct, o.events, o.clock)
+	o.fluxes.BackOff = BackOff(maxBackOff) // the clock is stepped more often after a crash, and that must not end the back-off
 	o.reconciler = o.newReconciler(o.cached)
 	o.reconciler.apiReader = o.direct
 	for _, pod := range o.pods() {
@@ -170,10 +193,15 @@ func (o *operator) start() {
 	}
 }
 
-// settle reconciles with both controllers until there is nothing more to do. If a controller fails, the operator is
-// restarted.
+// settle reconciles with both controllers until there is nothing more to do, which ends a part of the story. If a controller
+// fails, the operator is restarted.
 func (o *operator) settle() {
 	o.t.Helper()
+	number := len(o.parts)
+	o.requests.seen, o.requests.crash = nil, crash{}
+	if o.crashes != nil {
+		o.requests.crash = o.crashes[number]
+	}
 	key := ctrl.Request{NamespacedName: o.key("bees")}
 	for writes := -1; writes != o.requests.writes; {
 		writes = o.requests.writes
@@ -189,6 +217,18 @@ func (o *operator) settle() {
 		// Let a delayed status write become due.
 		o.clock.Step(readinessInterval)
 	}
+	now := part{requests: o.requests.seen, end: o.state()}
+	o.parts = append(o.parts, now)
+	if o.crashes == nil {
+		return
+	}
+	at, before := o.crashes[number], o.undisturbed[number]
+	where := "without a crash"
+	if at.at > 0 {
+		where = fmt.Sprintf("crash at request %d, %s, after=%t", at.at, before.requests[at.at-1], at.after)
+		o.Expect(now.requests[at.at-1]).To(Equal(before.requests[at.at-1]), "part %d: the crash was at another request", number)
+	}
+	o.Expect(now.end).To(BeComparableTo(before.end), "part %d, %s", number, where)
 }
 
 // changeFlux simulates a user, who changes the spec of the Flux.
@@ -223,23 +263,19 @@ func (o *operator) endJob(exitCode int32, reason string, kinds ...batchv1.JobCon
 	o.settle()
 }
 
-func story(t *testing.T, crash crash) (storyEnd, []string) {
+// story returns its parts. With crashes, it expects of each part what the undisturbed one was.
+func story(t *testing.T, crashes []crash, undisturbed []part) []part {
 	t.Helper()
 	spec := fluxOf(2)
 	spec.MaxRestarts = 2
-	o := newOperator(t, crash, spec)
-	var end storyEnd
-	note := func() {
-		message := conditionOf(fetch[v1alpha1.Flux](o.setupTestEnv).Status.Conditions, v1alpha1.ConditionRestarting).Message
-		end.Restarts = append(end.Restarts, podName.ReplaceAllString(message, "POD"))
-	}
+	o := newOperator(t, spec)
+	o.crashes, o.undisturbed = crashes, undisturbed
 
 	o.settle()
 	o.run()
 	o.endJob(3, batchv1.JobReasonBackoffLimitExceeded, batchv1.JobFailureTarget, batchv1.JobFailed)
 	o.clock.Step(maxBackOff)
 	o.settle()
-	note()
 	o.collect()
 	o.settle()
 	o.run()
@@ -253,32 +289,39 @@ func story(t *testing.T, crash crash) (storyEnd, []string) {
 	o.collect()
 	o.settle()
 
-	var setups v1alpha1.FluxSetupList
-	o.Expect(o.client.List(o.ctx, &setups, client.InNamespace(o.namespace))).To(Succeed())
-	setup, flux := o.setup(), fetch[v1alpha1.Flux](o.setupTestEnv)
-	o.Expect(flux.Status.SetupRef.UID).To(Equal(string(setup.UID)))
-	end.Setups, end.JobsMade = len(setups.Items), o.requests.jobs
-	end.Flux, end.Setup, end.SetupStatus = flux.Status, setup.Spec, setup.Status
-	end.Flux.SetupRef, end.Setup.Launch = nil, nil
-	end.Flux.StartTime, end.Flux.CompletionTime = nil, nil
-	// The hash depends on the namespace, which the files of the brokers contain.
-	end.SetupStatus.ConfigHash = ""
-	// A launch that fails at first is recorded twice, and each record is a new generation.
-	o.Expect(setup.Status.ObservedGeneration).To(Equal(setup.Generation))
-	end.SetupStatus.ObservedGeneration = 0
-	for i := range end.SetupStatus.Conditions {
-		o.Expect(end.SetupStatus.Conditions[i].ObservedGeneration).To(Equal(setup.Generation))
-		end.SetupStatus.Conditions[i].ObservedGeneration = 0
-	}
-	for _, conditions := range [][]metav1.Condition{end.Flux.Conditions, end.SetupStatus.Conditions} {
-		for i := range conditions {
-			conditions[i].LastTransitionTime = metav1.Time{}
-		}
-	}
-	end.Left = o.dependents()
+	end := o.parts[len(o.parts)-1].end
 	o.Expect(end.Setup.Attempt).To(Equal(int32(3)))
 	o.Expect(end.Setup.Restarts).To(Equal(int32(1)))
 	o.Expect(end.JobsMade).To(Equal(3))
 	o.Expect(end.Left).To(BeEmpty())
-	return end, o.requests.seen
+	return o.parts
+}
+
+func (o *operator) state() state {
+	o.t.Helper()
+	var setups v1alpha1.FluxSetupList
+	o.Expect(o.client.List(o.ctx, &setups, client.InNamespace(o.namespace))).To(Succeed())
+	setup, flux := o.setup(), fetch[v1alpha1.Flux](o.setupTestEnv)
+	o.Expect(flux.Status.SetupRef.UID).To(Equal(string(setup.UID)))
+	now := state{Flux: flux.Status, Setup: setup.Spec, SetupStatus: setup.Status, Setups: len(setups.Items), JobsMade: o.requests.jobs}
+	now.Flux.SetupRef, now.Setup.Launch = nil, nil
+	now.Flux.StartTime, now.Flux.CompletionTime = nil, nil
+	now.SetupStatus.LeaderPod = podName.ReplaceAllString(now.SetupStatus.LeaderPod, "POD")
+	// The hash depends on the namespace, which the files of the brokers contain.
+	now.SetupStatus.ConfigHash = ""
+	// A launch that fails at first is recorded twice, and each record is a new generation.
+	o.Expect(setup.Status.ObservedGeneration).To(Equal(setup.Generation))
+	now.SetupStatus.ObservedGeneration = 0
+	for i := range now.SetupStatus.Conditions {
+		o.Expect(now.SetupStatus.Conditions[i].ObservedGeneration).To(Equal(setup.Generation))
+		now.SetupStatus.Conditions[i].ObservedGeneration = 0
+	}
+	for _, conditions := range [][]metav1.Condition{now.Flux.Conditions, now.SetupStatus.Conditions} {
+		for i := range conditions {
+			conditions[i].LastTransitionTime = metav1.Time{}
+			conditions[i].Message = podName.ReplaceAllString(conditions[i].Message, "POD")
+		}
+	}
+	now.Left = o.dependents()
+	return now
 }

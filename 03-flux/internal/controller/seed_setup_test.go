@@ -23,7 +23,7 @@ import (
 // the Flux controller does.
 func TestSeedQuestion_FluxSetupHasACR(t *testing.T) {
 	t.Parallel()
-	o := newOperator(t, crash{}, fluxOf(2))
+	o := newOperator(t, fluxOf(2))
 	key := ctrl.Request{NamespacedName: o.key("bees")}
 
 	// 1. The CRD is served, and there is no FluxSetup: its controller has nothing to do, however many Fluxes there are.
