@@ -9,7 +9,9 @@ import (
 
 // crash is the request at which the controller crashes, and how. The zero value is no crash.
 type crash struct {
-	at int
+	// at counts the requests that are what, or all where what is empty.
+	what string
+	at   int
 	// after: the request takes effect, and the response is lost.
 	after bool
 	// reads: instead of one request, each read of each reconciliation fails once, and the reconciliation is repeated.
@@ -40,7 +42,7 @@ func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, errCrash
 		}
 	}
-	if len(r.seen) != r.crash.at {
+	if r.count(r.crash.what) != r.crash.at || (r.crash.what != "" && r.crash.what != what) {
 		return r.forward(req, what)
 	}
 	if r.crash.after {
@@ -52,6 +54,20 @@ func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 	}
 	return nil, errCrash
+}
+
+// count counts the requests so far that are what, or all where what is empty.
+func (r *requests) count(what string) int {
+	if what == "" {
+		return len(r.seen)
+	}
+	n := 0
+	for _, one := range r.seen {
+		if one == what {
+			n++
+		}
+	}
+	return n
 }
 
 // forward sends a request, and counts it if it has changed something.
