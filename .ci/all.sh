@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # all.sh: the parts of `.ci/run all`, in their order. Each can be the first, so each does its own set-up.
-parts=(check measure exercises-1 exercises-2 exercises-3 exercises-4 embedded-1 embedded-2 embedded-3 embedded-4 site docs-embedded
+parts=(check measure bench exercises-1 exercises-2 exercises-3 exercises-4 embedded-1 embedded-2 embedded-3 embedded-4 site docs-embedded
   starter-1 starter-2 starter-3 starter-4 kind-1 kind-2 kind-3 exercises-kind kind-4 docs-kind node-image)
 
 part() {
@@ -8,6 +8,7 @@ part() {
   case $1 in
     check) make check ;;
     measure) make measure ;;
+    bench) benches ;;
     exercises-kind) start_engine && make node-image && make exercises-check CLUSTER=kind ;;
     exercises-*) make exercises-check STAGE="$n" ;;
     embedded-*) make "stage-$n" e2e CLUSTER=embedded ;;
@@ -21,6 +22,12 @@ part() {
     starter-*) starter "$n" ;;
     node-image) node_image ;;
   esac
+}
+
+# Each benchmark of an operator, small: what it prints means nothing then, and it is seen to run.
+benches() {
+  export BENCH_FOOS=20 BENCH_LOLCOWS=20 BENCH_ROUNDS=1 BENCH_MANY=20 BENCH_NODES=10
+  make stage-1 bench BENCH=Herd && make stage-2 bench BENCH=Herd && make stage-3 bench BENCH=Herd && make stage-4 bench
 }
 
 # The node image from nothing: Kubernetes is built from source where the image cannot be pulled.

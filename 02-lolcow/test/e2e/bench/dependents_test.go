@@ -46,6 +46,8 @@ func deploymentOf(lolcow *v1alpha1.Lolcow, image string) *appsv1ac.DeploymentApp
 				WithLabels(labelsOf(lolcow)).
 				WithSpec(corev1ac.PodSpec().
 					WithAutomountServiceAccountToken(false).
+					WithEnableServiceLinks(false).
+					WithNodeSelector(map[string]string{"kubernetes.io/os": "linux"}).
 					WithSecurityContext(corev1ac.PodSecurityContext().
 						WithRunAsNonRoot(true).
 						WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
