@@ -5,8 +5,8 @@ set -eu
 unset CDPATH
 cd "$(dirname "$0")/.."
 failed=
-# The tests of these stages take long and leave more than a core idle: they run beside all others.
-beside='02-lolcow 03-flux'
+# Most tests wait more than they compute: those of these stages run one after the other, beside all others.
+beside='03-flux 04-goop'
 is_beside() { case " $beside " in *" $1 "*) ;; *) return 1 ;; esac }
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
@@ -62,42 +62,33 @@ in_module() {
 }
 alone() { (export GOWORK=off && in_module "$@"); }
 
-test_stage() { "${MAKE:-make}" -C "$1" test TEST_FLAGS="$TEST_FLAGS"; }
-jobs=
+test_stage() { run "$1" "${MAKE:-make}" -C "$1" test TEST_FLAGS="$TEST_FLAGS"; }
+test_beside() {
+  for stage in "$@"; do
+    ! is_beside "$stage" || test_stage "$stage"
+  done
+  printf '%s' "$failed" >"$temp/failed"
+}
+: >"$temp/failed"
+(failed='' && test_beside "$@") >"$temp/beside" 2>&1 &
+others=$!
 for stage in "$@"; do
   if is_beside "$stage"; then
     echo "==> testing $stage beside the others; its results come last"
-    test_stage "$stage" >"$temp/$stage" 2>&1 &
-    jobs="$jobs $stage:$!"
+  else
+    test_stage "$stage"
   fi
 done
-for stage in "$@"; do
-  is_beside "$stage" || run "$stage" test_stage "$stage"
-done
 eval "set -- $TEST_FLAGS" # its quotes mean what they mean in a recipe of make
-# These wait more than they compute, and so does the harness.
-test_scripts() {
-  for module in docssite docstest learn starter; do
-    in_module "scripts/$module" "$@" ./... || echo "scripts/$module" >>"$temp/failed"
-  done
-  alone scripts/tools "$@" ./... || echo scripts/tools >>"$temp/failed"
-}
-echo '==> testing scripts beside the others; its results come last'
-test_scripts "$@" >"$temp/scripts" 2>&1 &
-jobs="$jobs scripts:$!"
 run shared in_module shared "$@" ./...
-for module in */exercises; do
+for module in */exercises scripts/docssite scripts/docstest scripts/learn scripts/starter; do
   run "$module" in_module "$module" "$@" ./...
 done
-result() {
-  wait "$2" && code=0 || code=$?
-  cat "$temp/$1"
-  return "$code"
-}
-for job in $jobs; do
-  run "${job%:*}" result "${job%:*}" "${job#*:}"
-done
-[ ! -s "$temp/failed" ] || failed="$failed $(paste -s -d ' ' "$temp/failed")"
+run scripts/tools alone scripts/tools "$@" ./...
+wait "$others" && code=0 || code=$?
+cat "$temp/beside"
+[ "$code" = 0 ] || failed="$failed tests-beside-the-others"
+failed="$failed$(cat "$temp/failed")"
 
 if [ -n "${CPU_TIMES:-}" ]; then
   echo '==> CPU seconds of each package, with the processes that its tests waited for'
