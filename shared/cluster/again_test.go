@@ -2,7 +2,11 @@ package cluster
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
+
+	"example.com/workbook/shared/binaries"
 )
 
 func TestAgain(t *testing.T) {
@@ -31,5 +35,52 @@ func TestAgain(t *testing.T) {
 				t.Errorf("%d starts and %v, not %d and %v", starts, err, test.starts, test.want)
 			}
 		})
+	}
+}
+
+// An API server whose first start fails starts the second time, with a certificate and a CA that clients can use.
+func TestAPIServerStartsTheSecondTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	installed, err := binaries.Ensure(t.Context(), os.Stdout, "etcd", "kube-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HARNESS_CACHE", t.TempDir())
+	l, err := embeddedLayout("second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := t.TempDir()
+	failsOnce := "#!/bin/sh\nmkdir " + filepath.Join(programs, "started") + " 2>/dev/null && exit 1\nexec " + filepath.Join(installed, "kube-apiserver") + ` "$@"`
+	if err := errors.Join(
+		os.MkdirAll(l.run(), 0o700), os.MkdirAll(l.logs(), 0o700), os.MkdirAll(filepath.Dir(l.auditLog()), 0o700),
+		os.Symlink(filepath.Join(installed, "etcd"), filepath.Join(programs, "etcd")),
+		os.WriteFile(filepath.Join(programs, "kube-apiserver"), []byte(failsOnce), 0o700),
+	); err != nil {
+		t.Fatal(err)
+	}
+	p := &plane{layout: l, context: "second", binaries: programs}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := p.startEtcd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.startAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.writeKubeconfig(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	config, err := restConfig(l.kubeconfig(), "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listNodes(t.Context(), config); err != nil {
+		t.Fatal(err)
 	}
 }

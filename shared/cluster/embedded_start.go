@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -112,7 +113,7 @@ func (p *plane) startEtcd(context.Context) error {
 		return fmt.Errorf("creating a folder for etcd: %w", err)
 	}
 	return again(func() error {
-		p.Etcd = &envtest.Etcd{Path: filepath.Join(p.binaries, "etcd"), DataDir: data, Out: log, Err: log}
+		p.Etcd = &envtest.Etcd{Path: filepath.Join(p.binaries, "etcd"), DataDir: data, StartTimeout: startTimeout, Out: log, Err: log}
 		p.Etcd.Configure().Set("unsafe-no-fsync", "true") // what it has is worth nothing when it has ended
 		if err := p.Etcd.Start(); err != nil {
 			return fmt.Errorf("starting etcd: %w", err)
@@ -120,6 +121,9 @@ func (p *plane) startEtcd(context.Context) error {
 		return nil
 	})
 }
+
+// startTimeout is for a machine that has much else to do: envtest's default of 20 seconds is not enough for it.
+const startTimeout = 90 * time.Second
 
 // again tries three times to start what listens at ports that are chosen for it: they were free at that moment, and a
 // connection of another program may have got one since.
@@ -139,12 +143,16 @@ func (p *plane) startAPIServer(context.Context) error {
 	}
 	certs := filepath.Join(p.layout.run(), "apiserver")
 	policy := filepath.Join(p.layout.run(), "audit-policy.yaml")
-	if err := errors.Join(os.MkdirAll(certs, 0o700), os.WriteFile(policy, auditPolicy, 0o600)); err != nil {
+	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
 		return fmt.Errorf("preparing kube-apiserver: %w", err)
 	}
 	return again(func() error {
+		// envtest does not read the certificates of a start that failed, and would know no CA.
+		if err := errors.Join(os.RemoveAll(certs), os.MkdirAll(certs, 0o700)); err != nil {
+			return fmt.Errorf("preparing kube-apiserver: %w", err)
+		}
 		p.APIServer = &envtest.APIServer{
-			Path: filepath.Join(p.binaries, "kube-apiserver"), CertDir: certs, EtcdURL: p.Etcd.URL, Out: log, Err: log,
+			Path: filepath.Join(p.binaries, "kube-apiserver"), CertDir: certs, EtcdURL: p.Etcd.URL, StartTimeout: startTimeout, Out: log, Err: log,
 		}
 		args := p.APIServer.Configure()
 		for flag, value := range apiServerFlags() {
