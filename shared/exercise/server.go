@@ -38,6 +38,8 @@ type server struct {
 	config      *rest.Config
 	discovery   *discovery.DiscoveryClient
 	metadata    metadata.Interface
+	// etcd is the URL of etcd, or empty in a cluster.
+	etcd string
 	// first are the objects that were there at the start.
 	first map[object]bool
 	busy  bool
@@ -92,6 +94,7 @@ func start(ctx context.Context, root string, shared bool, note func(string)) (_ 
 	if err := s.connect(s.environment.Config); err != nil {
 		return nil, err
 	}
+	s.etcd = s.environment.ControlPlane.Etcd.URL.String()
 	if s.first, err = s.objects(ctx); err != nil {
 		return nil, err
 	}
@@ -140,6 +143,7 @@ func (s *server) write(ctx context.Context, shared bool) error {
 	}
 	content, err := json.Marshal(record{Holder: me, Shared: shared, Server: check.Server{
 		Host: s.config.Host, CA: s.config.CAData, Cert: s.config.CertData, Key: s.config.KeyData, AuditLog: s.auditLog(),
+		Etcd: s.etcd,
 	}})
 	if err != nil {
 		return err

@@ -19,19 +19,27 @@ import (
 // Access returns an administrator's access to the API server, without a limit on requests. It is for a process that a check
 // starts; the check itself uses Config.
 func Access() (*rest.Config, error) {
-	content, err := os.ReadFile(os.Getenv(check.ServerVariable))
+	server, err := server()
 	if err != nil {
-		return nil, fmt.Errorf("the check has no API server: %w", err)
-	}
-	var server check.Server
-	if err := json.Unmarshal(content, &server); err != nil {
-		return nil, fmt.Errorf("the file about the API server: %w", err)
+		return nil, err
 	}
 	return &rest.Config{
 		Host:            server.Host,
 		TLSClientConfig: rest.TLSClientConfig{CAData: server.CA, CertData: server.Cert, KeyData: server.Key},
 		QPS:             -1,
 	}, nil
+}
+
+func server() (*check.Server, error) {
+	content, err := os.ReadFile(os.Getenv(check.ServerVariable))
+	if err != nil {
+		return nil, fmt.Errorf("the check has no API server: %w", err)
+	}
+	server := &check.Server{}
+	if err := json.Unmarshal(content, server); err != nil {
+		return nil, fmt.Errorf("the file about the API server: %w", err)
+	}
+	return server, nil
 }
 
 // Config is Access for a behaviour.
