@@ -189,6 +189,10 @@ func proveAll(ctx context.Context, servers *Servers, proofs []*proof, how Provin
 	for range max(1, how.Repeat) {
 		for _, p := range proofs {
 			group.Go(func() error {
+				// After Ctrl-C no run begins, and no server for one.
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 				began := time.Now()
 				result, err := runBuilt(ctx, binaries[p.exercise.Module()], p.target, options)
 				result.Took = time.Since(began)

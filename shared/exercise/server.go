@@ -128,6 +128,8 @@ func (s *server) auditLog() string { return filepath.Join(s.dir, "audit.log") }
 func (s *server) connect(config *rest.Config) (err error) {
 	s.config = rest.CopyConfig(config)
 	s.config.QPS = -1
+	// It removes finalizers of what is not valid any more, which the API server warns of.
+	s.config.WarningHandlerWithContext = rest.NoWarnings{}
 	if s.discovery, err = discovery.NewDiscoveryClientForConfig(s.config); err != nil {
 		return err
 	}

@@ -51,9 +51,11 @@ func Config(b *check.B) *rest.Config {
 	return config
 }
 
-// Client returns a client of the check's own: its requests are not those of the reader's code.
+// Client returns a client of the check's own: its requests are not those of the reader's code, and warnings about them are not printed.
 func Client(b *check.B) kubernetes.Interface {
-	client, err := kubernetes.NewForConfig(Config(b))
+	config := Config(b)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		b.Fatalf("making a client: %v", err)
 	}
