@@ -3,8 +3,13 @@ package roundtrip
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/workbook/02-lolcow/exercises/internal/versions/v1alpha1"
 	"example.com/workbook/02-lolcow/exercises/internal/versions/v1beta1"
@@ -31,6 +36,7 @@ func Check(t *check.T, work check.Work[Entry]) {
 	behaviour("from v1beta1 to v1alpha1 and back, nothing is lost", (*conversions).fromBeta)
 	behaviour("what a client changes in v1alpha1 is what v1beta1 shows, and the other ports stay", (*conversions).changed)
 	behaviour("an annotation that cannot be read is as none", (*conversions).unreadable)
+	behaviour("an annotation that a user has edited changes nothing of what v1alpha1 shows", (*conversions).forged)
 	behaviour("the annotation says nothing in v1beta1, where a user may have put it", (*conversions).misplaced)
 	behaviour("the argument stays as it is", (*conversions).pure)
 	checkServer(t, &converter{toBeta, toAlpha})
@@ -87,7 +93,8 @@ func (c *conversions) shown() {
 
 func (c *conversions) fromAlpha() {
 	for _, from := range drawAlphas() {
-		got := withoutKind(c.alpha(c.beta(from)))
+		got := c.alpha(c.beta(from))
+		got.APIVersion, got.Kind = "", ""
 		// It may also say that there is nothing to keep.
 		delete(got.Annotations, annotation)
 		same(c.b, "a v1alpha1 Lolcow comes back as", from, got)
@@ -157,9 +164,55 @@ func (c *conversions) unreadable() {
 			from.Annotations = nil
 			want := c.beta(from)
 			from.Annotations = map[string]string{annotation: value}
-			same(c.b, "the annotation is "+value+", and the Lolcow in v1beta1 is", want, c.beta(from))
+			same(c.b, fmt.Sprintf("the annotation is %q, and the Lolcow in v1beta1 is", value), want, c.beta(from))
 		}
 	}
+}
+
+var (
+	numbers    = regexp.MustCompile(`-?[0-9]+`)
+	lastNumber = regexp.MustCompile(`-?[0-9]+([^0-9]*)$`)
+)
+
+// forged edits the annotations that the reader's code has written, as a user can.
+func (c *conversions) forged() {
+	for _, from := range drawBetas() {
+		old := c.alpha(from)
+		value := old.Annotations[annotation]
+		for _, edited := range []string{
+			numbers.ReplaceAllString(value, "99"), numbers.ReplaceAllString(value, "-1"), strings.ReplaceAll(value, "api", v1beta1.PagePort),
+		} {
+			c.expectPage(old, edited)
+		}
+		// In a list it is the last port, when all others have been read.
+		if edited := lastNumber.ReplaceAllString(value, `"moo"$1`); edited != value && json.Valid([]byte(edited)) {
+			delete(old.Annotations, annotation)
+			want := c.beta(old)
+			setAnnotation(old, edited)
+			same(c.b, fmt.Sprintf("the annotation is %q, which cannot be read, and the Lolcow in v1beta1 is", edited), want, c.beta(old))
+		}
+	}
+}
+
+// expectPage asserts that with an edited annotation, the page in v1beta1 is spec.port.
+func (c *conversions) expectPage(old *v1alpha1.Lolcow, edited string) {
+	setAnnotation(old, edited)
+	var want, got []int32
+	if old.Spec.Port != 0 {
+		want = append(want, old.Spec.Port)
+	}
+	for _, port := range c.beta(old).Spec.Ports {
+		if isPage(port) {
+			got = append(got, port.Port)
+		}
+	}
+	if !slices.Equal(want, got) {
+		c.b.Fatalf("in v1beta1 the ports named page are %v, and should be %v, of\n%s", got, want, text(old))
+	}
+}
+
+func setAnnotation(lolcow *v1alpha1.Lolcow, value string) {
+	metav1.SetMetaDataAnnotation(&lolcow.ObjectMeta, annotation, value)
 }
 
 // misplaced gives a Lolcow of v1beta1 the annotations of the v1alpha1 form of another, as a user does who copies a manifest.
@@ -192,11 +245,6 @@ func (c *conversions) pure() {
 			c.b.Fatalf("the function to v1beta1 has changed its argument to\n%s\nfrom\n%s", text(alpha), text(kept))
 		}
 	}
-}
-
-func withoutKind(lolcow *v1alpha1.Lolcow) *v1alpha1.Lolcow {
-	lolcow.APIVersion, lolcow.Kind = "", ""
-	return lolcow
 }
 
 // text is an object in one line.

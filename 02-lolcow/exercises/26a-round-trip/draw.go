@@ -39,7 +39,8 @@ func drawBetas() []*v1beta1.Lolcow {
 	for range drawn {
 		lolcow := &v1beta1.Lolcow{ObjectMeta: drawMeta(r)}
 		lolcow.Spec.Greeting = drawGreeting(r)
-		names := []string{v1beta1.PagePort, "api", "admin", "metrics"}
+		// The schema allows all of them.
+		names := []string{v1beta1.PagePort, "api", "a,b=1;c:d", "{\"\\"}
 		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		for _, name := range names[:r.IntN(len(names)+1)] {
 			lolcow.Spec.Ports = append(lolcow.Spec.Ports, v1beta1.LolcowPort{Name: name, Port: drawPort(r)})

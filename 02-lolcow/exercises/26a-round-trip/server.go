@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -179,13 +178,6 @@ func install(b *check.B, c *converter) {
 		b.Fatalf("the CRD of Lolcow: %v", err)
 	}
 	kube.InstallCRD(b, content)
-	m := newMeadow(b)
-	b.Eventually(10*time.Second, func() string {
-		if _, err := m.of(beta).List(b.Context(), metav1.ListOptions{}); err != nil {
-			return "v1beta1 is not served: " + err.Error()
-		}
-		return ""
-	})
 }
 
 // meadow is a namespace for Lolcows.

@@ -25,6 +25,8 @@ func Conversions() (
 	return ToBeta, ToAlpha
 }
 
+func isPage(port v1beta1.LolcowPort) bool { return port.Name == v1beta1.PagePort }
+
 // ToBeta converts a Lolcow to v1beta1.
 func ToBeta(from *v1alpha1.Lolcow) (*v1beta1.Lolcow, error) {
 	from = from.DeepCopy()
@@ -33,6 +35,7 @@ func ToBeta(from *v1alpha1.Lolcow) (*v1beta1.Lolcow, error) {
 		kept = rest{}
 	}
 	delete(from.Annotations, Annotation)
+	kept.Before, kept.After = slices.DeleteFunc(kept.Before, isPage), slices.DeleteFunc(kept.After, isPage)
 	var page []v1beta1.LolcowPort
 	if from.Spec.Port != 0 {
 		page = []v1beta1.LolcowPort{{Name: v1beta1.PagePort, Port: from.Spec.Port}}
@@ -54,7 +57,7 @@ func ToAlpha(from *v1beta1.Lolcow) (*v1alpha1.Lolcow, error) {
 	}
 	kept := rest{Before: from.Spec.Ports}
 	for i, port := range from.Spec.Ports {
-		if port.Name == v1beta1.PagePort {
+		if isPage(port) {
 			to.Spec.Port = port.Port
 			kept = rest{from.Spec.Ports[:i], from.Spec.Ports[i+1:]}
 		}

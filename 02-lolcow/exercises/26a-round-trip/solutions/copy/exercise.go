@@ -36,15 +36,10 @@ func ToBeta(from *v1alpha1.Lolcow) (*v1beta1.Lolcow, error) {
 	}
 	// What v1alpha1 shows is newer than what the annotation says of it.
 	to.Spec.Greeting = from.Spec.Greeting
-	page := v1beta1.LolcowPort{Name: v1beta1.PagePort, Port: from.Spec.Port}
-	i := slices.IndexFunc(to.Spec.Ports, isPage)
-	switch {
-	case i >= 0 && page.Port == 0:
-		to.Spec.Ports = slices.Delete(to.Spec.Ports, i, i+1)
-	case i >= 0:
-		to.Spec.Ports[i] = page
-	case page.Port != 0:
-		to.Spec.Ports = append(to.Spec.Ports, page)
+	place := max(slices.IndexFunc(to.Spec.Ports, isPage), 0)
+	to.Spec.Ports = slices.DeleteFunc(to.Spec.Ports, isPage)
+	if from.Spec.Port != 0 {
+		to.Spec.Ports = slices.Insert(to.Spec.Ports, place, v1beta1.LolcowPort{Name: v1beta1.PagePort, Port: from.Spec.Port})
 	}
 	return to, nil
 }
