@@ -27,14 +27,21 @@ type scene struct {
 	client    client.Client
 	wire      *kube.Wire
 	namespace string
-	first     int32
+	// other is the namespace of the Lolcows that one of this scene clashes with.
+	other string
+	first int32
 }
+
+// many is more than a handler lists by mistake in one part of a list.
+const many = 12
 
 var scenes atomic.Int32
 
 func newScene(b *check.B) *scene {
+	namespace := kube.Namespace(b)
 	return &scene{
-		b: b, client: newClient(b, kube.Config(b)), wire: kube.NewWire(b), namespace: kube.Namespace(b), first: 30000 + 10*scenes.Add(1),
+		b: b, client: newClient(b, kube.Config(b)), wire: kube.NewWire(b),
+		namespace: namespace, other: namespace, first: 30000 + 20*scenes.Add(1),
 	}
 }
 
@@ -113,15 +120,20 @@ func (s *scene) edits(name string) {
 
 // finalizes deletes a Lolcow as a user does, and removes its finalizer as a controller does.
 func (s *scene) finalizes(name string) {
-	lolcow := s.get(name)
-	s.b.Event("a user deletes %s", name)
-	if err := s.client.Delete(s.b.Context(), lolcow); err != nil {
-		s.b.Fatalf("a user deletes a Lolcow whose ports are from before, and this is rejected: %v", err)
-	}
+	s.delete(name)
 	if err := s.patch(name, `{"metadata":{"finalizers":null}}`); err != nil {
 		s.b.Fatalf("a controller removes the finalizer of a Lolcow that is deleted, and this is rejected, so that it stays: %v", err)
 	}
+	lolcow := s.lolcow(name, nil)
 	if err := s.client.Get(s.b.Context(), client.ObjectKeyFromObject(lolcow), lolcow); !apierrors.IsNotFound(err) {
 		s.b.Fatalf("the Lolcow is deleted, and its finalizer removed, and it is still there: %v", err)
+	}
+}
+
+// delete deletes a Lolcow as a user does. Its finalizer keeps it.
+func (s *scene) delete(name string) {
+	s.b.Event("a user deletes %s", name)
+	if err := s.client.Delete(s.b.Context(), s.lolcow(name, nil)); err != nil {
+		s.b.Fatalf("a user deletes a Lolcow, and this is rejected: %v", err)
 	}
 }

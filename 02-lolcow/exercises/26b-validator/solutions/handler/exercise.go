@@ -28,15 +28,23 @@ func NewHandler(c client.Client) admission.Handler {
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
+		known, fresh := numbers(before), map[int32]int{}
+		for i, port := range lolcow.Spec.Ports {
+			if !known[port.Port] {
+				fresh[port.Port] = i
+			}
+		}
+		if len(fresh) == 0 {
+			return admission.Allowed("") // also while Lolcows cannot be listed
+		}
 		var others v1beta1.LolcowList
 		if err := c.List(ctx, &others); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		known := numbers(before)
-		for i, port := range lolcow.Spec.Ports {
-			for _, other := range others.Items {
-				isSelf := other.Namespace == lolcow.Namespace && other.Name == lolcow.Name
-				if !known[port.Port] && !isSelf && numbers(other)[port.Port] {
+		for _, other := range others.Items {
+			isSelf := other.Namespace == lolcow.Namespace && other.Name == lolcow.Name
+			for _, port := range other.Spec.Ports {
+				if i, found := fresh[port.Port]; found && !isSelf {
 					return admission.Denied(fmt.Sprintf("spec.ports[%d].port: the Lolcow %s/%s has the port %d",
 						i, other.Namespace, other.Name, port.Port))
 				}
