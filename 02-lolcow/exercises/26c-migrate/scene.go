@@ -194,6 +194,21 @@ func (s *scene) observe(request kube.Request, r *http.Request) (*http.Response, 
 	return nil, nil
 }
 
+// store has the CRD store a version, and serve all that an installer of this version serves.
+func (s *scene) store(name string) {
+	s.b.Event("  meanwhile a client installs the CRD with %s as the storage version", name)
+	crd, err := s.crds.Get(s.b.Context(), s.crd.Name, metav1.GetOptions{})
+	s.must("reading the CRD", err)
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		version.Storage = version.Name == name
+		version.Served = version.Name == newer || name == older
+	}
+	_, err = s.crds.Update(s.b.Context(), crd, metav1.UpdateOptions{})
+	s.must("updating the CRD", err)
+	s.settle()
+}
+
 // settle waits until the API server uses the CRD as it is. Reader's code cannot see when that is.
 func (s *scene) settle() {
 	s.b.Eventually(patience, func() string {
