@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -99,40 +99,56 @@ func (w *testEnv) simulate() {
 	if env.Cluster.RunsContainers() {
 		return
 	}
-	watcher, err := env.Client.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.LabelGoop})
-	Expect(err).NotTo(HaveOccurred())
 	go func() {
-		for event := range watcher.ResultChan() {
-			if pod, isPod := event.Object.(*corev1.Pod); isPod && event.Type != watch.Deleted {
-				w.advance(pod)
+		for w.ctx.Err() == nil {
+			if err := w.advanceAll(); err != nil {
+				GinkgoWriter.Printf("simulated kubelet: %v\n", err)
+				time.Sleep(100 * time.Millisecond)
 			}
 		}
 	}()
 }
 
-// advance advances a pod by one step. An update that fails with a Conflict is followed by an event of another change.
-func (w *testEnv) advance(pod *corev1.Pod) {
+// advanceAll advances pods until its watch ends or an update fails. A new watch begins with the pods that exist.
+func (w *testEnv) advanceAll() error {
+	watcher, err := env.Client.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.LabelGoop})
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		if pod, isPod := event.Object.(*corev1.Pod); isPod && event.Type != watch.Deleted {
+			if err := w.advance(pod); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// advance advances a pod by one step.
+func (w *testEnv) advance(pod *corev1.Pod) error {
 	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || pod.Annotations[cluster.ManualPodAnnotation] == "" {
-		return
+		return nil
 	}
 	act, known := behaviours.Load(strings.ReplaceAll(strings.Join(argv(pod), "\x00"), "$$", "$"))
 	if !known {
-		return
+		return nil
 	}
 	work := statusOf(pod)
 	switch {
 	case work == nil:
 		setWork(pod, isRunning())
 	case work.State.Running == nil:
-		return
+		return nil
 	default:
 		record := act.(behaviour)(pod)
 		if record == nil {
-			return
+			return nil
 		}
 		setWork(pod, hasEnded(*record))
 	}
-	_ = env.Client.Status().Update(w.ctx, pod)
+	return env.Client.Status().Update(w.ctx, pod)
 }
 
 // workOf returns the container of a pod that runs the work.

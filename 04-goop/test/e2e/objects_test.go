@@ -28,13 +28,7 @@ import (
 // nodes returns the names of all nodes, including the control plane.
 func (w *testEnv) nodes() []string {
 	GinkgoHelper()
-	var list corev1.NodeList
-	Expect(env.Client.List(w.ctx, &list)).To(Succeed())
-	var names []string
-	for _, node := range list.Items {
-		names = append(names, node.Name)
-	}
-	slices.Sort(names)
+	names := w.nodesThat(func(*corev1.Node) bool { return true })
 	Expect(len(names)).To(BeNumerically(">=", 2), "at least two nodes are needed")
 	return names
 }
@@ -43,14 +37,23 @@ func (w *testEnv) nodes() []string {
 // has cordoned.
 func (w *testEnv) workers() []string {
 	GinkgoHelper()
+	return w.nodesThat(func(node *corev1.Node) bool {
+		return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable })
+	})
+}
+
+// nodesThat returns the names of nodes, sorted.
+func (w *testEnv) nodesThat(match func(*corev1.Node) bool) []string {
+	GinkgoHelper()
 	var list corev1.NodeList
 	Expect(env.Client.List(w.ctx, &list)).To(Succeed())
 	var names []string
-	for _, node := range list.Items {
-		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable }) {
-			names = append(names, node.Name)
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			names = append(names, list.Items[i].Name)
 		}
 	}
+	slices.Sort(names)
 	return names
 }
 
