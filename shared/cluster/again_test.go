@@ -55,7 +55,7 @@ func TestAPIServerStartsTheSecondTime(t *testing.T) {
 	programs := t.TempDir()
 	failsOnce := "#!/bin/sh\nmkdir " + filepath.Join(programs, "started") + " 2>/dev/null && exit 1\nexec " + filepath.Join(installed, "kube-apiserver") + ` "$@"`
 	if err := errors.Join(
-		os.MkdirAll(l.run(), 0o700), os.MkdirAll(l.logs(), 0o700), os.MkdirAll(filepath.Dir(l.auditLog()), 0o700),
+		l.empty(),
 		os.Symlink(filepath.Join(installed, "etcd"), filepath.Join(programs, "etcd")),
 		os.WriteFile(filepath.Join(programs, "kube-apiserver"), []byte(failsOnce), 0o700),
 	); err != nil {

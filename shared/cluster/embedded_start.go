@@ -66,11 +66,8 @@ func startEmbedded(ctx context.Context, out io.Writer, name string) error {
 	if err != nil {
 		return err
 	}
-	// The logs of the last run have told what they could.
-	for _, path := range []string{l.run(), l.logs(), filepath.Dir(l.auditLog())} {
-		if err := errors.Join(os.RemoveAll(path), os.MkdirAll(path, 0o700)); err != nil {
-			return fmt.Errorf("creating %s: %w", path, err)
-		}
+	if err := l.empty(); err != nil {
+		return err
 	}
 	hash, err := embeddedHash()
 	if err != nil {
@@ -101,6 +98,16 @@ func startEmbedded(ctx context.Context, out io.Writer, name string) error {
 		return fmt.Errorf("%w (logs are in %s)", err, l.logs())
 	}
 	return l.complete(ctx, s)
+}
+
+// empty makes the folders of a start. The logs of the last run have told what they could.
+func (l layout) empty() error {
+	for _, path := range []string{l.run(), l.logs(), filepath.Dir(l.auditLog())} {
+		if err := errors.Join(os.RemoveAll(path), os.MkdirAll(path, 0o700)); err != nil {
+			return fmt.Errorf("creating %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 func (p *plane) startEtcd(context.Context) error {
