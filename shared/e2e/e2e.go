@@ -97,9 +97,6 @@ type Env struct {
 // until it is ready. Each step is printed to out with the time it took. After an error nothing is
 // left that Setup started for itself.
 func Setup(ctx context.Context, out io.Writer, stage Stage) (*Env, error) {
-	// controller-runtime complains, half a minute later, if no logger is set; the client has
-	// nothing to say.
-	ctrllog.SetLogger(logr.Discard())
 	env := &Env{Stage: stage, started: time.Now(), out: out}
 	for _, step := range []func(context.Context) error{
 		env.setupCluster, env.setupClient, env.setupArtifacts, env.setupOperator, env.prepare,
@@ -170,6 +167,9 @@ func (e *Env) setupCluster(ctx context.Context) error {
 }
 
 func (e *Env) setupClient(context.Context) error {
+	// controller-runtime complains, half a minute later, if no logger is set; the client has
+	// nothing to say.
+	ctrllog.SetLogger(logr.Discard())
 	cfg, err := e.Cluster.RESTConfig()
 	if err != nil {
 		return err
