@@ -77,6 +77,10 @@ func (l *lease) file() string { return l.server.file() }
 
 // acquireFor returns what a check of the exercise runs against.
 func (s *Servers) acquireFor(ctx context.Context, e Exercise, note func(string)) (*lease, error) {
+	// After Ctrl-C no server starts.
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if kindOf[e.Needs] != "" {
 		return s.acquireCluster(ctx, e.Needs, note)
 	}

@@ -74,39 +74,37 @@ func clashes(t *check.T, w *webhook, entry Entry) {
 		s := w.scene(b, entry)
 		s.accepted("ports that are free", s.create("cow", "page", "api"))
 		page, api := port("page", s.number(2)), port("api", s.number(1))
-		s.clashes("the page of another Lolcow", s.createWith("calf", port("page", s.number(0))), 0, "cow", 0)
+		s.clashes("the page of another Lolcow", s.createWith("calf", port("page", s.number(0))), 0, s.key("cow"), 0)
 		s.clashes("the page of another Lolcow as the last port",
-			s.createWith("calf", page, port("metrics", s.number(3)), port("admin", s.number(0))), 2, "cow", 0)
-		s.clashes("the port api of another Lolcow", s.createWith("calf", page, api), 1, "cow", 1)
+			s.createWith("calf", page, port("metrics", s.number(3)), port("admin", s.number(0))), 2, s.key("cow"), 0)
+		s.clashes("the port api of another Lolcow", s.createWith("calf", page, api), 1, s.key("cow"), 1)
 	})
 	t.Behaviour("that is so in all namespaces, whatever the names are", func(b *check.B) {
 		s, elsewhere := w.scene(b, entry), newScene(b)
 		s.accepted("a port that is free", s.create("cow", "page"))
-		elsewhere.other = s.namespace
 		for _, name := range []string{"calf", "cow"} {
 			elsewhere.clashes("the port of a Lolcow in another namespace",
-				elsewhere.createWith(name, port("page", s.number(0))), 0, "cow", 0)
+				elsewhere.createWith(name, port("page", s.number(0))), 0, s.key("cow"), 0)
 		}
 	})
 	t.Behaviour("it is so for updates, too", func(b *check.B) {
 		s := w.scene(b, entry)
 		s.accepted("a port that is free", s.create("cow", "page"))
 		s.accepted("a port that is free", s.createWith("calf", port("page", s.number(1))))
-		s.clashes("a new port that another Lolcow has", s.update("calf", port("page", s.number(1)), port("api", s.number(0))), 1, "cow", 0)
-		s.clashes("a new number that another Lolcow has", s.update("calf", port("page", s.number(0))), 0, "cow", 0)
+		s.clashes("a new port that another Lolcow has", s.update("calf", port("page", s.number(1)), port("api", s.number(0))), 1, s.key("cow"), 0)
+		s.clashes("a new number that another Lolcow has", s.update("calf", port("page", s.number(0))), 0, s.key("cow"), 0)
 		s.accepted("ports that are free", s.update("calf", port("page", s.number(2)), port("api", s.number(1))))
 		s.accepted("another name for a port that it has", s.update("calf", port("page", s.number(2)), port("admin", s.number(1))))
 	})
 	t.Behaviour("also if the other is being deleted, or is one of many", func(b *check.B) {
 		s := w.scene(b, entry)
-		for i := range int32(many) {
+		for i := range last + 1 {
 			s.accepted("a port that is free", s.createWith(fmt.Sprintf("cow-%d", i), port("page", s.number(i))))
 		}
-		last := many - 1
 		s.clashes("the page of one of many Lolcows",
-			s.createWith("calf", port("page", s.number(int32(last)))), 0, fmt.Sprintf("cow-%d", last), 0)
+			s.createWith("calf", port("page", s.number(last))), 0, s.key(fmt.Sprintf("cow-%d", last)), 0)
 		s.delete("cow-0")
-		s.clashes("the page of a Lolcow that is being deleted", s.createWith("calf", port("page", s.number(0))), 0, "cow-0", 0)
+		s.clashes("the page of a Lolcow that is being deleted", s.createWith("calf", port("page", s.number(0))), 0, s.key("cow-0"), 0)
 	})
 }
 
@@ -123,7 +121,7 @@ func older(t *check.T, w *webhook, entry Entry) {
 		s.clash()
 		s.accepted("a free number for one of two ports that clash", s.update("calf", port("page", s.number(0)), port("api", s.number(2))))
 		s.clashes("a number of another Lolcow, for the other one",
-			s.update("calf", port("page", s.number(1)), port("api", s.number(2))), 0, "cow", 1)
+			s.update("calf", port("page", s.number(1)), port("api", s.number(2))), 0, s.key("cow"), 1)
 	})
 	t.Behaviour("it can be deleted, and its finalizer removed", func(b *check.B) {
 		s := w.scene(b, entry)
@@ -167,11 +165,11 @@ func (s *scene) rejected(what string, err error, parts ...string) {
 	}
 }
 
-// clashes asserts that a request was rejected because port i is port j of another Lolcow. A message may also name that, and no
-// third one.
+// clashes asserts that a request was rejected because port i is port j of another Lolcow, namespace/name. A message may also
+// name that, and no third one.
 func (s *scene) clashes(what string, err error, i int, other string, j int) {
 	field := func(i int) string { return fmt.Sprintf("spec.ports[%d]", i) }
-	s.rejected(what, err, field(i)+".port", s.other+"/"+other)
+	s.rejected(what, err, field(i)+".port", other)
 	if rest := strings.NewReplacer(field(i), "", field(j), "").Replace(err.Error()); strings.Contains(rest, "spec.ports[") {
 		s.b.Fatalf("%s: the message names other fields than %s.port: %v", what, field(i), err)
 	}

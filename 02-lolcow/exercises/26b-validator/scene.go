@@ -27,35 +27,33 @@ type scene struct {
 	client    client.Client
 	wire      *kube.Wire
 	namespace string
-	// other is the namespace of the Lolcows that one of this scene clashes with.
-	other string
-	first int32
+	first     int32
 }
 
-// many is more than a handler lists by mistake in one part of a list.
-const many = 12
+// last is the number of a Lolcow's port that a handler misses by mistake, if it reads only one part of a list.
+const last int32 = 11
 
 var scenes atomic.Int32
 
 func newScene(b *check.B) *scene {
-	namespace := kube.Namespace(b)
 	return &scene{
 		b: b, client: newClient(b, kube.Config(b)), wire: kube.NewWire(b),
-		namespace: namespace, other: namespace, first: 30000 + 20*scenes.Add(1),
+		namespace: kube.Namespace(b), first: 30000 + 20*scenes.Add(1),
 	}
 }
 
 func newClient(b *check.B, config *rest.Config) client.Client {
 	scheme := runtime.NewScheme()
 	_ = v1beta1.AddToScheme(scheme) // it only adds to maps
-	// The API server warns of what it would reject if it were new.
-	config.WarningHandlerWithContext = rest.NoWarnings{}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		b.Fatalf("making a client: %v", err)
 	}
 	return c
 }
+
+// key is how a message names a Lolcow of the scene.
+func (s *scene) key(name string) string { return s.namespace + "/" + name }
 
 // number is one that is free unless the scene has used it.
 func (s *scene) number(i int32) int32 { return s.first + i }

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,7 +110,8 @@ func (w *testEnv) simulate() {
 	}()
 }
 
-// advanceAll advances pods until its watch ends or an update fails. A new watch begins with the pods that exist.
+// advanceAll advances pods until its watch ends or an update fails. A new watch begins with the pods that exist. If another
+// writer was first, its change is the next event.
 func (w *testEnv) advanceAll() error {
 	watcher, err := env.Client.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.LabelGoop})
 	if err != nil {
@@ -118,7 +120,7 @@ func (w *testEnv) advanceAll() error {
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
 		if pod, isPod := event.Object.(*corev1.Pod); isPod && event.Type != watch.Deleted {
-			if err := w.advance(pod); err != nil {
+			if err := w.advance(pod); err != nil && !apierrors.IsConflict(err) {
 				return err
 			}
 		}

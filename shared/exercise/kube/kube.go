@@ -42,8 +42,15 @@ func server() (*check.Server, error) {
 	return server, nil
 }
 
-// Config is Access for a behaviour.
+// Config is the check's own access. Warnings about what the check writes are not printed beside the reader's output.
 func Config(b *check.B) *rest.Config {
+	config := access(b)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	return config
+}
+
+// access is Access for a behaviour.
+func access(b *check.B) *rest.Config {
 	config, err := Access()
 	if err != nil {
 		b.Fatalf("%v", err)
@@ -51,11 +58,9 @@ func Config(b *check.B) *rest.Config {
 	return config
 }
 
-// Client returns a client of the check's own: its requests are not those of the reader's code, and warnings about them are not printed.
+// Client returns a client of the check's own: its requests are not those of the reader's code.
 func Client(b *check.B) kubernetes.Interface {
-	config := Config(b)
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(Config(b))
 	if err != nil {
 		b.Fatalf("making a client: %v", err)
 	}
