@@ -76,8 +76,8 @@ func putRest(to *v1alpha1.Lolcow, r rest) {
 	}
 }
 
-// takeRest removes the annotation, and returns what it says. What FromHub could not have put there, another client wrote: it
-// is ignored, as a whole.
+// takeRest removes the annotation, and returns what it says. If FromHub cannot have written it, another client has: all of it is
+// ignored.
 func takeRest(from *v1alpha1.Lolcow) rest {
 	text, found := from.Annotations[Annotation]
 	delete(from.Annotations, Annotation)
