@@ -157,6 +157,12 @@ var _ = Describe("Bad input:", SpecPriority(1), func() {
 			To(ContainSubstring("kubectl events --for daemonset/crowded-0"))
 		Expect(w.kubectl("events", "--for", "daemonset/crowded-0")).To(ContainSubstring("exceeded quota"))
 		Expect(env.Client.Delete(w.ctx, quota)).To(Succeed())
+		// The back-off of the DaemonSet controller doubles with each try, and each change of the DaemonSet is one more.
+		until(w, &w.daemonSets(goop)[0], func(g Gomega, live *appsv1.DaemonSet) {
+			retry := fmt.Appendf(nil, `{"metadata":{"annotations":{"retry":%q}}}`, live.ResourceVersion)
+			g.Expect(env.Client.Patch(w.ctx, live, client.RawPatch("application/merge-patch+json", retry))).To(Succeed())
+			g.Expect(w.pods(goop)).NotTo(BeEmpty())
+		})
 		w.complete(goop, 2)
 	})
 	spec("more than 32 workers a node is TooManyRounds, with the number of workers", func(w *testEnv) {
