@@ -186,7 +186,10 @@ func proveAll(ctx context.Context, servers *Servers, proofs []*proof, how Provin
 	group.SetLimit(max(1, how.Jobs))
 	options := Options{Servers: servers, Patience: how.Patience, Note: func(string) {}}
 	// Those that wait do so beside others.
-	for range max(1, how.Repeat) {
+	for round := range max(1, how.Repeat) {
+		if how.Repeat > 1 {
+			fmt.Fprintf(how.Out, "          round %d of %d begins\n", round+1, how.Repeat)
+		}
 		for _, p := range proofs {
 			group.Go(func() error {
 				began := time.Now()

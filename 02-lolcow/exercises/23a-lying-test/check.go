@@ -101,7 +101,7 @@ func conflict(request kube.Request, r *http.Request) (*http.Response, error) {
 
 // keepsPromises reconciles a Lolcow on the API server, before and after changes of the spec.
 func keepsPromises(b *check.B, entry Entry) {
-	c, key := begin(b, kube.Config(b))
+	c, key := begin(b, kube.ReaderConfig(b))
 	lolcow := &v1alpha1.Lolcow{}
 	expect := func() {
 		if _, err := entry(c).Reconcile(b.Context(), reconcile.Request{NamespacedName: key}); err != nil {

@@ -42,7 +42,7 @@ func start(b *check.B, work check.Work[Entry]) *running {
 	}}
 	r.accounts(b)
 	ctrl.SetLogger(logr.Discard())
-	mgr, err := work.Entry(kube.Config(b), ctrl.Options{
+	mgr, err := work.Entry(kube.ReaderConfig(b), ctrl.Options{
 		Scheme:  lab.Scheme(),
 		Metrics: server.Options{BindAddress: r.address},
 		Logger:  logr.Discard(),

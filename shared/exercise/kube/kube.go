@@ -17,7 +17,7 @@ import (
 )
 
 // Access returns an administrator's access to the API server, without a limit on requests. It is for a process that a check
-// starts; the check itself uses Config.
+// starts; a behaviour uses Config or ReaderConfig.
 func Access() (*rest.Config, error) {
 	server, err := server()
 	if err != nil {
@@ -44,13 +44,13 @@ func server() (*check.Server, error) {
 
 // Config is the check's own access. Warnings about what the check writes are not printed beside the reader's output.
 func Config(b *check.B) *rest.Config {
-	config := access(b)
+	config := ReaderConfig(b)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	return config
 }
 
-// access is Access for a behaviour.
-func access(b *check.B) *rest.Config {
+// ReaderConfig is the access of the reader's code: the API server's warnings about what it does are printed.
+func ReaderConfig(b *check.B) *rest.Config {
 	config, err := Access()
 	if err != nil {
 		b.Fatalf("%v", err)

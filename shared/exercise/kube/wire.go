@@ -59,7 +59,7 @@ func NewWire(b *check.B) *Wire {
 
 // Config returns access to the API server through the wire.
 func (w *Wire) Config() *rest.Config {
-	config := access(w.b)
+	config := ReaderConfig(w.b)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{w, next} })
 	return config
 }

@@ -93,7 +93,7 @@ func (s *suite) newClient(b *check.B, config *rest.Config) client.Client {
 
 // restart makes a new reconciler: what the last one remembered is lost, as after a restart of the operator.
 func (e *env) restart() {
-	config := kube.Config(e.B)
+	config := kube.ReaderConfig(e.B)
 	config.Wrap(e.wire.transport)
 	e.wire.interrupt(0, none)
 	e.operator = e.equipped(e.suite.project.New(e.suite.newClient(e.B, config), e.suite.scheme, e.recorder))

@@ -33,7 +33,7 @@ func (r running) stop() {
 // start starts a manager with the operator, as the user of e. The end of the behaviour stops it.
 func (e *env) start() running {
 	e.Event("the operator starts")
-	config := kube.Config(e.B)
+	config := kube.ReaderConfig(e.B)
 	config.Impersonate = rest.ImpersonationConfig{UserName: e.user}
 	if e.user != "" {
 		config.Impersonate.Groups = []string{"system:serviceaccounts", "system:authenticated"}
