@@ -93,7 +93,9 @@ func TestTheStartOfAClusterThatIsCancelledEnds(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	root := t.TempDir()
-	write(t, filepath.Join(root, "Makefile"), "cluster:\n\t@trap 'echo ended >>asked; exit 1' INT; echo begun >>asked; sleep 60; echo missed >>asked\n")
+	// Many short sleeps, and not one: a signal to the group can come after the shell has made a child, and before the child is sleep.
+	write(t, filepath.Join(root, "Makefile"), "cluster:\n\t@trap 'echo ended >>asked; exit 1' INT; echo begun >>asked; "+
+		"for i in $$(seq 600); do sleep 0.1; done; echo missed >>asked\n")
 	asked := func() string {
 		content, _ := os.ReadFile(filepath.Join(root, "asked"))
 		return string(content)
