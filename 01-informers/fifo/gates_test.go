@@ -36,12 +36,12 @@ func TestABatchHasAtMost1000Deltas(t *testing.T) {
 	g.Expect(sizes(queue)).To(Equal([]int{1000, 1000, 1}))
 }
 
-func TestTheReflectorWaitsForTheHandlers(t *testing.T) {
+func TestTheReflectorWaitsWhileADeltaIsProcessed(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	g.Expect(canAddWhileProcessing(newDeltaFIFO(known{}), 50*time.Millisecond)).To(BeFalse())
 
-	// With two full batches UnlockWhileProcessing has no effect: slow handlers do not make the queue grow without bound.
+	// With two full batches UnlockWhileProcessing has no effect: the queue does not grow without bound.
 	queue := newAtomicFIFO()
 	fill(g, queue, 2000)
 	g.Expect(canAddWhileProcessing(queue, 50*time.Millisecond)).To(BeFalse())

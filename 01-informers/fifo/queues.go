@@ -48,7 +48,7 @@ var gates = []struct {
 }{
 	{features.InOrderInformers, "RealFIFO instead of DeltaFIFO. Locked: it cannot be disabled"},
 	{features.AtomicFIFO, "a list is one delta, bookmarks are deltas, the store knows its resourceVersion"},
-	{features.UnlockWhileProcessingFIFO, "the reflector does not wait for the handlers; requires AtomicFIFO"},
+	{features.UnlockWhileProcessingFIFO, "the reflector does not wait while a delta is processed; requires AtomicFIFO"},
 	{features.InOrderInformersBatchProcess, "the informer calls PopBatch, not Pop: it locks the store once for many deltas"},
 }
 

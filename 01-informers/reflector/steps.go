@@ -78,7 +78,7 @@ func (bed *testbed) relist(ctx context.Context) {
 	bed.expire.Store(true)
 	bed.outage.End()
 	bed.printStore(ctx, 1)
-	bed.Printf("   request: GET pods?watch=true&allowWatchBookmarks=true&resourceVersion=N: 410 (simulated by this program)\n")
+	bed.Printf("   request: GET pods?watch=true&allowWatchBookmarks=true&resourceVersion=N: an event with the error 410 (simulated by this program)\n")
 	bed.printLastRequest()
 	bed.Printf("   It listed again, \"not older than\" its last resourceVersion. No event reports the deletion of e: Replace omits it.\n\n")
 }

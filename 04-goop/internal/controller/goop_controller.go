@@ -230,7 +230,7 @@ func (r *GoopReconciler) ensureDependents(ctx context.Context, observed *observa
 	if changed, err := r.deleteAfterTTL(ctx, observed); changed || err != nil {
 		return changed, err
 	}
-	// 4. The DaemonSets are brought in line with the plan.
+	// 4. The DaemonSets are changed to match the plan.
 	if changed, err := r.ensureRounds(ctx, observed, finalizerErr == nil && recordErr == nil); changed || err != nil {
 		return changed, err
 	}

@@ -14,7 +14,7 @@ import (
 	"example.com/workbook/04-goop/internal/plan"
 )
 
-// ensureRounds brings the DaemonSets in line with the plan. First DaemonSets lose nodes, then they gain nodes, then
+// ensureRounds changes the DaemonSets to match the plan. First DaemonSets lose nodes, then they gain nodes, then
 // missing ones are created, the last two only if work may begin. It returns after the first change. While the record
 // cannot be read, it is not known which workers have finished: then only work that has to end is changed.
 func (r *GoopReconciler) ensureRounds(ctx context.Context, observed *observation, mayBegin bool) (bool, error) {
